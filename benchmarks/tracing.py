@@ -1,0 +1,30 @@
+"""What reading all pre-activations costs in plain forward passes."""
+
+from collections.abc import Iterator
+
+import torch
+from timing import Ratio, cost
+from torch import nn
+
+import regionscope as rs
+
+
+def mlp() -> nn.Module:
+    hidden = [layer for _ in range(3) for layer in (nn.Linear(200, 200), nn.ReLU())]
+    return nn.Sequential(nn.Linear(784, 200), nn.ReLU(), *hidden, nn.Linear(200, 10))
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32 * 49, 10),
+    ).eval()  # fmt: skip
+
+
+def ratios() -> Iterator[Ratio]:
+    torch.manual_seed(0)
+    for name, model, x in (("784-200x4-10", mlp(), torch.randn(1000, 784)), ("CNN", cnn(), torch.randn(1000, 1, 28, 28))):
+        net = rs.trace(model, x[:1])
+        with torch.no_grad():
+            value = cost(lambda: net.preactivations(x), lambda: model(x))  # noqa: B023  (called at once)
+        yield Ratio(f"preactivations of {name}, 1000 points, in plain forward passes", value, 1.3)

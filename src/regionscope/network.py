@@ -1,0 +1,209 @@
+"""A traced network: its activation sites, and their pre-activations at any points."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regionscope.program import Program
+
+# a second difference above this share of the first says the function is not affine
+AFFINE_DEFECT = 1e-7
+ROUNDING = 1e-12  # what float64 may leave of the second difference, relative to the values
+HALVINGS = 40
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place where an activation is applied, one unit an element.
+
+    `layer` counts the activations on the longest path from the input, from 1. Max-pooling, maxout and their like are
+    played as a tournament: every round is a site of the same layer, whose units are the differences of two competitors.
+    """
+
+    name: str
+    kind: str
+    breakpoints: tuple[float, ...]
+    shape: tuple[int, ...]
+    layer: int
+    smooth: bool = False
+
+    @property
+    def units(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Affinity:
+    """What `Network.verify` found at each point: how far it looked, and how far from affine the network was."""
+
+    radius: Tensor  # (n,) half-length of the segment on which the pattern does not change; 0 for a point on a boundary
+    defect: Tensor  # (n,) largest second difference over largest first difference, over outputs and pre-activations
+    tolerance: float = AFFINE_DEFECT
+
+    @property
+    def holds(self) -> bool:
+        """Whether every point inside a region was affine to rounding, and there was one."""
+        inside = self.radius > 0
+        return bool(inside.any() and (self.defect[inside] <= self.tolerance).all())
+
+
+@dataclass(frozen=True, repr=False)
+class Network:
+    """A model seen through its activation sites; made by `trace`.
+
+    It reads the model's parameters as they are when it is evaluated, so it stays valid while the model trains.
+    Without `piecewise_linear`, its sites mark where units switch, not where linear regions meet.
+    """
+
+    sites: tuple[Site, ...]
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    piecewise_linear: bool
+    dtype: torch.dtype
+    device: torch.device
+    program: Program  # its outputs: the pre-activations of the sites in order, then the network's output
+
+    @property
+    def units(self) -> int:
+        """The number of units of all sites."""
+        return sum(site.units for site in self.sites)
+
+    @property
+    def layers(self) -> int:
+        """The number of layers: the largest depth of a site."""
+        return max((site.layer for site in self.sites), default=0)
+
+    def __call__(self, x: Tensor, *, batch_size: int | None = None) -> Tensor:
+        """The network's output at points x (n, *input_shape)."""
+        return self._batched(self._output_program.run, x, batch_size)[0]
+
+    def preactivations(self, x: Tensor, *, batch_size: int | None = None) -> tuple[Tensor, ...]:
+        """The values that enter each site at points x (n, *input_shape): one tensor (n, *site.shape) a site.
+
+        One forward pass, exact, at most `batch_size` points at a time; beyond the result, memory grows with that only.
+
+        >>> from regionscope.tracing import trace
+        >>> net = trace(torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU()), torch.zeros(1, 2))
+        >>> [tuple(v.shape) for v in net.preactivations(torch.zeros(5, 2))]
+        [(5, 3)]
+        """
+        return tuple(self._batched(self._site_program.run, x, batch_size))
+
+    def patterns(self, x: Tensor, *, batch_size: int | None = None) -> Tensor:
+        """On which piece of its activation each unit is at points x: (n, units), the number of breakpoints below it.
+
+        A value exactly at a breakpoint belongs to the piece on its left: a ReLU at 0 is closed.
+        """
+
+        def pieces(points: Tensor) -> list[Tensor]:
+            values = self._site_program.run(points)
+            counted = [piece(v, site.breakpoints) for v, site in zip(values, self.sites, strict=True)]
+            return [torch.cat([c.flatten(1) for c in counted], dim=1)]
+
+        return self._batched(pieces, x, batch_size)[0]
+
+    def frozen(self, dtype: torch.dtype = torch.float64) -> "Network":
+        """A copy in another precision that no longer follows the model."""
+        with torch.no_grad():
+            return replace(self, dtype=dtype, program=self.program.frozen(dtype))
+
+    def verify(self, x: Tensor, *, generator: torch.Generator | None = None) -> Affinity:
+        """Check at points x (n, *input_shape), in float64, that the network is affine inside the pattern of x.
+
+        Along a random direction u it halves t until x + tu and x - tu have the pattern of x and compares the second
+        difference f(x + tu) - 2f(x) + f(x - tu) with the first, for the output and every pre-activation. An affine
+        function leaves rounding only. Numerical evidence, not a proof.
+        """
+        net, x = self.frozen(), self.checked(x).double()
+        u = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
+        u /= _per_point(u.flatten(1).norm(dim=1), x)
+        t = x.flatten(1).norm(dim=1).clamp_min(1.0)
+        here = net.patterns(x)
+        for _ in range(HALVINGS):
+            step = _per_point(t, x) * u
+            same = ((net.patterns(x + step) == here) & (net.patterns(x - step) == here)).all(dim=1)
+            if same.all():
+                break
+            t = torch.where(same, t, t / 2)
+        ahead, middle, behind = (_flat(net.program.run(points)) for points in (x + step, x, x - step))
+        second = (ahead - 2 * middle + behind).abs().amax(dim=1)
+        first = (ahead - behind).abs().amax(dim=1) + ROUNDING / AFFINE_DEFECT * (1 + middle.abs().amax(dim=1))
+        return Affinity(radius=torch.where(same, t, 0.0), defect=second / first)
+
+    def checked(self, x: Tensor) -> Tensor:
+        """x itself, if it is a non-empty batch of points that this network takes; otherwise an error that says why."""
+        wanted = f"(n, {', '.join(map(str, self.input_shape))})"
+        if not isinstance(x, Tensor):
+            raise TypeError(f"points must be a tensor {wanted}, got {type(x).__name__}")
+        if tuple(x.shape[1:]) != self.input_shape:
+            hint = "; flatten images first" if x[:1].numel() == math.prod(self.input_shape) else ""
+            raise ValueError(f"points must be {wanted}, got {tuple(x.shape)}{hint}")
+        if len(x) == 0:
+            raise ValueError(f"points must be {wanted} with n >= 1, got none")
+        if x.dtype != self.dtype or x.device != self.device:
+            raise TypeError(
+                f"points are {x.dtype} on {x.device}, the network is {self.dtype} on {self.device};"
+                f" convert them with x.to({self.device.type!r}, {self.dtype})"
+            )
+        if not torch.isfinite(x.sum()) and not torch.isfinite(x).all():
+            raise ValueError("points hold NaN or infinite values; remove them first")
+        return x
+
+    def __str__(self) -> str:
+        """A table of the sites."""
+        rows = [("layer", "site", "kind", "breakpoints", "shape", "units")]
+        for s in self.sites:
+            breakpoints = ", ".join(f"{b:g}" for b in s.breakpoints)
+            rows.append((str(s.layer), s.name, s.kind, breakpoints, "×".join(map(str, s.shape)), str(s.units)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        table = "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return f"{table}\n{self!r}"
+
+    def __repr__(self) -> str:
+        kind = "piecewise linear" if self.piecewise_linear else "not piecewise linear: unit boundaries only"
+        return f"Network({len(self.sites)} sites, {self.units} units, {self.layers} layers, {kind})"
+
+    @cached_property
+    def _site_program(self) -> Program:
+        return self.program.pruned(self.program.outputs[:-1])
+
+    @cached_property
+    def _output_program(self) -> Program:
+        return self.program.pruned(self.program.outputs[-1:])
+
+    @torch.no_grad()
+    def _batched(self, function: Callable[[Tensor], list[Tensor]], x: Tensor, batch_size: int | None) -> list[Any]:
+        x = self.checked(x)
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if batch_size is None or batch_size >= len(x):
+            return function(x)
+        results: list[Tensor] = []
+        for start in range(0, len(x), batch_size):
+            part = function(x[start : start + batch_size])
+            results = results or [torch.empty(len(x), *p.shape[1:], dtype=p.dtype, device=p.device) for p in part]
+            for whole, piece_ in zip(results, part, strict=True):
+                whole[start : start + batch_size] = piece_
+        return results
+
+
+def piece(values: Tensor, breakpoints: tuple[float, ...]) -> Tensor:
+    """The number of breakpoints below each value, as uint8."""
+    count = torch.zeros(values.shape, dtype=torch.uint8, device=values.device)
+    for b in breakpoints:
+        count += values > b
+    return count
+
+
+def _per_point(numbers: Tensor, x: Tensor) -> Tensor:
+    """Numbers (n,) in a shape that multiplies points x (n, ...)."""
+    return numbers.view(-1, *[1] * (x.dim() - 1))
+
+
+def _flat(values: list[Tensor]) -> Tensor:
+    return torch.cat([v.flatten(1) for v in values], dim=1)

@@ -1,0 +1,124 @@
+"""Operations that take the largest of several values, played as rounds of pairwise maxima.
+
+max(a, b, c, d) = max(max(a, b), max(c, d)): within the boundaries of the earlier rounds each competitor is affine, so
+every difference of two competitors is a unit like any other. A window over several dimensions is played one dimension
+after another, which shares the rounds of overlapping windows. A slot of a window that lies in the padding is given to a
+member of the same window: the two are equal, so their difference never switches.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import leaky_relu
+
+from regionscope.activations import Arguments
+
+
+class RandomSlopes(ValueError):
+    """RReLU outside eval mode."""
+
+
+Play = Callable[[Tensor, Tensor], Tensor]
+
+
+def champion(x: Tensor, axis: int, play: Play) -> Tensor:
+    """The winner along an axis, which stays with length 1; every round halves it."""
+    while (competitors := x.shape[axis]) > 1:
+        half = competitors // 2
+        won = play(x.narrow(axis, 0, half), x.narrow(axis, half, half))
+        x = torch.cat([won, x.narrow(axis, 2 * half, 1)], dim=axis) if competitors % 2 else won
+    return x
+
+
+def over_windows(x: Tensor, windows: list[Tensor]) -> Tensor:
+    """The largest value of each window; windows[i] (outputs, slots) are the positions along the i-th last dimension."""
+    for axis, positions in zip(range(-len(windows), 0), windows, strict=True):
+        outputs, slots = positions.shape
+        if (plain := regular(positions)) is not None:
+            first, stride = plain
+            members = x.narrow(axis, first, x.shape[axis] - first).unfold(axis, slots, stride)
+            members = members.narrow(axis - 1, 0, outputs)
+        else:
+            members = x.index_select(axis, positions.flatten().to(x.device)).unflatten(axis, (outputs, slots))
+            members = members.movedim(axis, -1)
+        x = champion(members, -1, torch.maximum).squeeze(-1)
+    return x.contiguous()
+
+
+def regular(positions: Tensor) -> tuple[int, int] | None:
+    """First position and stride, if the windows are runs of neighbours at equal distances."""
+    outputs, slots = positions.shape
+    first = int(positions[0, 0])
+    stride = int(positions[1, 0]) - first if outputs > 1 else slots
+    runs = first + stride * torch.arange(outputs)[:, None] + torch.arange(slots)
+    return (first, stride) if stride > 0 and torch.equal(positions, runs) else None
+
+
+def pool_windows(length: int, outputs: int, size: int, stride: int, padding: int, dilation: int) -> Tensor:
+    positions = stride * torch.arange(outputs)[:, None] - padding + dilation * torch.arange(size)
+    inside = (positions >= 0) & (positions < length)
+    stand_in = positions.gather(1, inside.int().argmax(dim=1, keepdim=True))
+    return torch.where(inside, positions, stand_in)
+
+
+def adaptive_windows(length: int, outputs: int) -> Tensor:
+    i = torch.arange(outputs)[:, None]
+    start, end = i * length // outputs, -(-(i + 1) * length // outputs)
+    positions = start + torch.arange(int((end - start).max()))
+    return torch.where(positions < end, positions, start)
+
+
+def max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
+    x, dimensions = a["self"], len(a["kernel_size"])
+    size, padding, dilation = (spread(a[k], dimensions) for k in ("kernel_size", "padding", "dilation"))
+    stride = spread(a["stride"] or a["kernel_size"], dimensions)
+    lengths, outputs = x.shape[-dimensions:], shape[-dimensions:]
+    each = zip(lengths, outputs, size, stride, padding, dilation, strict=True)
+    return over_windows(x, [pool_windows(*one) for one in each])
+
+
+def adaptive_max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
+    x, dimensions = a["self"], len(a["output_size"])
+    sides = zip(x.shape[-dimensions:], shape[-dimensions:], strict=True)
+    return over_windows(x, [adaptive_windows(*side) for side in sides])
+
+
+def spread(numbers: Any, dimensions: int) -> list[int]:
+    numbers = list(numbers) if isinstance(numbers, list | tuple) else [numbers]
+    return numbers * dimensions if len(numbers) == 1 else numbers
+
+
+def over_dimensions(play: Play) -> Callable[[Arguments, tuple[int, ...]], Tensor]:
+    def best(a: Arguments, shape: tuple[int, ...]) -> Tensor:
+        x = a["self"]
+        axes = a["dim"] if isinstance(a["dim"], list | tuple) else [a["dim"]]
+        for axis in axes or range(x.dim()):
+            x = champion(x, axis, play)
+        return x.reshape(shape)
+
+    return best
+
+
+def clamp(a: Arguments, shape: tuple[int, ...]) -> Tensor:
+    x = a["self"]
+    x = x if a.get("min") is None else torch.maximum(x, a["min"])
+    return x if a.get("max") is None else torch.minimum(x, a["max"])
+
+
+def rrelu(a: Arguments, shape: tuple[int, ...]) -> Tensor:
+    if a["training"]:
+        raise RandomSlopes("draws random slopes in train mode; call model.eval()")
+    return leaky_relu(a["self"], (a["lower"] + a["upper"]) / 2)
+
+
+# aten operation -> kind of its sites, the same in terms of simpler operations given its arguments and result shape
+PLAYED: dict[str, tuple[str, Callable[[Arguments, tuple[int, ...]], Tensor]]] = {
+    **{f"max_pool{d}d_with_indices": ("max_pool", max_pool) for d in (2, 3)},
+    **{f"adaptive_max_pool{d}d": ("max_pool", adaptive_max_pool) for d in (2, 3)},
+    **{name: ("max", over_dimensions(torch.maximum)) for name in ("max.dim", "amax")},
+    **{name: ("min", over_dimensions(torch.minimum)) for name in ("min.dim", "amin")},
+    **{f"{name}.Tensor": ("clamp", clamp) for name in ("clamp", "clamp_min", "clamp_max")},
+    "rrelu_with_noise": ("leaky_relu", rrelu),
+}

@@ -1,0 +1,312 @@
+"""From a module or callable to a `Network`: its activation sites and a program that evaluates them anywhere."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from regionscope.network import Network, Site
+from regionscope.operations import aten
+from regionscope.program import PerPoint, Program, Step, Value
+from regionscope.recording import Recorder, UnsupportedModel
+
+# one forward pass each: integers that differ between the first two grow with the batch, the third checks how
+BATCH_SIZES = (2, 3, 5)
+# the traced program must agree with the model to this share of the largest value
+AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-4}
+
+Model = nn.Module | Callable[[Tensor], Any]
+
+
+def trace(
+    model: Model,
+    example: Any,
+    *,
+    until: str | None = None,
+    output: str | int | None = None,
+    allow_smooth: bool = False,
+) -> Network:
+    """The network that a model computes, as an ordered list of activation sites.
+
+    `example` (n, ...) is a batch of inputs, n >= 1, with the dtype and device of the model. Every operation on values
+    that depend on the input is affine, a known piecewise-linear activation, or refused with `UnsupportedModel`.
+
+    `until` names a module: it and all that follows are left out, and what enters it is the network's output.
+    `output` picks one entry if the model returns a tuple or dict. With `allow_smooth` other operations pass too; the
+    network is then marked `piecewise_linear=False` and a smooth activation is a site where its input changes sign.
+
+    >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+    >>> trace(model, torch.zeros(1, 2)).sites
+    (Site(name='1:0', kind='relu', breakpoints=(0.0,), shape=(8,), layer=1, smooth=False),)
+    """
+    model = unwrapped(model)
+    example = checked_example(model, example)
+    function = Forward(model, until, output)
+    with undisturbed(example.device):
+        recordings = [function.recorded(rows(example, n), allow_smooth) for n in BATCH_SIZES]
+        network = generalised([recorder for recorder, _ in recordings], [value for _, value in recordings], example)
+        check_constants(model, network)
+        check_faithful(network, function, example)
+    return network
+
+
+class Forward:
+    """One call of the model: with module paths known, stopped at `until`, one output picked."""
+
+    def __init__(self, model: Model, until: str | None, output: str | int | None) -> None:
+        root = model if isinstance(model, nn.Module) else getattr(model, "__self__", None)
+        modules = dict(root.named_modules()) if isinstance(root, nn.Module) else {}
+        if until is not None and until not in modules:
+            raise ValueError(f"until={until!r} is no module of the model; it has {', '.join(filter(None, modules))}")
+        self.model, self.output = model, output
+        self.last = modules[until] if until is not None else None
+        self.paths = {id(module): path for path, module in modules.items()}
+
+    def __call__(self, x: Tensor, calling: list[nn.Module] | None = None) -> Tensor:
+        calling = [] if calling is None else calling
+
+        def enter(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+            if module is self.last:
+                raise Reached(arguments)
+            calling.append(module)
+
+        with ExitStack() as stack:
+            stack.callback(register_module_forward_pre_hook(enter).remove)
+            stack.callback(register_module_forward_hook(lambda *_: calling.pop() and None, always_call=True).remove)
+            try:
+                result = self.model(x)
+            except Reached as stop:
+                result = stop.arguments[0] if len(stop.arguments) == 1 else stop.arguments
+            else:
+                if self.last is not None:
+                    raise UnsupportedModel(f"until={self.paths[id(self.last)]!r} was never called in forward")
+        return picked(result, self.output)
+
+    def recorded(self, x: Tensor, allow_smooth: bool) -> tuple[Recorder, int]:
+        """The recording of a call, and the number of the value it returns."""
+        recorder = Recorder(self.paths, allow_smooth=allow_smooth)
+        with recorder.recording(x):
+            result = self(x, recorder.calling)
+        return recorder, recorder.value(result)
+
+
+class Reached(BaseException):
+    """The forward pass has come to the module where it should stop."""
+
+    def __init__(self, arguments: tuple[Any, ...]) -> None:
+        self.arguments = arguments
+
+
+def picked(result: Any, output: str | int | None) -> Tensor:
+    if output is not None:
+        result = result[output]
+    if isinstance(result, Tensor):
+        return result
+    if isinstance(result, Mapping):
+        raise UnsupportedModel(f"the model returns a dict with {', '.join(map(repr, result))}; pick one with output=")
+    if isinstance(result, Sequence):
+        raise UnsupportedModel(f"the model returns {len(result)} values; pick one with output=0 and so on")
+    raise UnsupportedModel(f"the model returns {type(result).__name__}, not a tensor")
+
+
+# the model and its input
+
+
+def unwrapped(model: Model) -> Model:
+    """The module inside torch.compile, DataParallel and DistributedDataParallel."""
+    if not callable(model):
+        raise TypeError(f"model must be a module or a callable, got {type(model).__name__}")
+    while isinstance(model, nn.Module):
+        if hasattr(model, "_orig_mod"):
+            model = model._orig_mod
+        elif isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            model = model.module
+        else:
+            break
+    return model
+
+
+def checked_example(model: Model, example: Any) -> Tensor:
+    x = first_tensor(example)
+    if not x.is_floating_point():
+        raise TypeError(
+            f"example is {x.dtype}: regions lie in a continuous space, so inputs must be floats;"
+            " trace from the embedding on if the model takes integers"
+        )
+    if x.dim() < 2 or x.numel() == 0:
+        raise ValueError(f"example must be a non-empty batch (n, ...), got shape {tuple(x.shape)}")
+    if not torch.isfinite(x).all():
+        raise ValueError("example holds NaN or infinite values")
+    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
+    places = {(p.dtype, p.device) for p in parameters if p.is_floating_point()}
+    if len(places) == 1 and (x.dtype, x.device) not in places:
+        ((dtype, device),) = places
+        raise TypeError(
+            f"example is {x.dtype} on {x.device}, the model is {dtype} on {device};"
+            f" convert it with example.to({str(device)!r}, {dtype})"
+        )
+    return x.detach()
+
+
+def first_tensor(batch: Any) -> Tensor:
+    """The inputs in a batch as loaders give it: a tensor, or the first tensor of a tuple or dict."""
+    entries = batch.values() if isinstance(batch, Mapping) else batch
+    if isinstance(batch, Tensor):
+        return batch
+    if isinstance(batch, Mapping | list | tuple):
+        for entry in entries:
+            if isinstance(entry, Tensor):
+                return entry
+    raise TypeError(f"a batch must be a tensor, or a tuple or dict that holds one, got {type(batch).__name__}")
+
+
+def rows(example: Tensor, n: int) -> Tensor:
+    return example[torch.arange(n, device=example.device) % len(example)]  # indexing copies
+
+
+@contextmanager
+def undisturbed(device: torch.device) -> Iterator[None]:
+    """Leave the random state as it was, and run attention and compiled parts as operations that can be seen."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+
+
+# from recordings at several batch sizes to a program for any
+
+
+def generalised(recordings: list[Recorder], outputs: list[int], example: Tensor) -> Network:
+    first = recordings[0]
+    if any([s.operation for s in r.steps] != [s.operation for s in first.steps] for r in recordings):
+        raise UnsupportedModel("the model does different things for different numbers of points")
+    if not first.live[outputs[0]]:
+        raise UnsupportedModel("the model's output does not depend on its input")
+    constants = dict(first.constants)
+    for r in recordings[1:]:
+        if r.constants.keys() != constants.keys() or not all(same(constants[i], c) for i, c in r.constants.items()):
+            raise UnsupportedModel("the model uses a constant that differs with the number of points")
+    together = zip(*(r.steps for r in recordings), strict=True)
+    program = Program(tuple(fitted_step(steps) for steps in together), constants, ())
+    values = [mark.preactivation for mark in first.marks] + outputs[:1]
+    shapes = [fitted([list(r.shapes[value]) for r in recordings]) for value in values]
+    numbers, batched = [], list(program.steps)
+    for value, shape in zip(values, shapes, strict=True):
+        steps, number = points_first(value, shape, free=len(first.shapes) + len(batched))
+        batched += steps
+        numbers.append(number)
+    if numbers[-1] != outputs[0]:
+        raise UnsupportedModel("the model's output must have one row for every point of the batch")
+    sites = tuple(
+        Site(m.name, m.activation.kind, m.activation.breakpoints, point_shape(s), m.layer, m.activation.smooth)
+        for m, s in zip(first.marks, shapes[:-1], strict=True)
+    )
+    return Network(
+        sites=sites,
+        input_shape=tuple(example.shape[1:]),
+        output_shape=point_shape(shapes[-1]),
+        piecewise_linear=first.piecewise_linear,
+        dtype=example.dtype,
+        device=example.device,
+        program=Program(tuple(batched), constants, ()).pruned(numbers),
+    )
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    return a is b or (a.shape == b.shape and a.dtype == b.dtype and bool(((a == b) | (a != a)).all()))
+
+
+def fitted_step(steps: tuple[Step, ...]) -> Step:
+    names = steps[0].options.keys()
+    return Step(
+        operation=steps[0].operation,
+        arguments=tuple(fitted([list(s.arguments) for s in steps])),
+        options={name: fitted([s.options[name] for s in steps]) for name in names},
+        results=steps[0].results,
+        several=steps[0].several,
+    )
+
+
+def fitted(arguments: list[Any]) -> Any:
+    """One argument from its forms at the several batch sizes: integers that differ become `PerPoint`."""
+    first = arguments[0]
+    if isinstance(first, list) and all(isinstance(a, list) and len(a) == len(first) for a in arguments):
+        return [fitted(list(parts)) for parts in zip(*arguments, strict=True)]
+    if all(type(a) is type(first) and a == first for a in arguments):
+        return first
+    if all(type(a) is int for a in arguments):
+        (n, m, *_), (p, q, *_) = BATCH_SIZES, arguments
+        line = PerPoint(p - n * (q - p) // (m - n), (q - p) // (m - n))
+        if all(line.base + line.rate * n == a for n, a in zip(BATCH_SIZES, arguments, strict=True)):
+            return line
+    raise UnsupportedModel(f"an operation takes {arguments} for {BATCH_SIZES} points: it depends on the batch size")
+
+
+def points_first(value: int, shape: list[Any], free: int) -> tuple[list[Step], int]:
+    """The steps that bring a value into the form (n, ...), and the number of the result."""
+    axes = [i for i, size in enumerate(shape) if isinstance(size, PerPoint)]
+    if len(axes) != 1 or shape[axes[0]].base != 0:
+        raise UnsupportedModel("the points of a batch are mixed: a value has no dimension that counts the points")
+    (axis,), steps = axes, []
+    if shape[axis].rate > 1:  # a batch of patches or time steps: n groups of neighbours
+        split = [*shape[:axis], PerPoint(0, 1), shape[axis].rate, *shape[axis + 1 :]]
+        steps.append(Step(aten.reshape.default, (Value(value), split), {}, (free,)))
+        value, free, shape = free, free + 1, split
+    if axis > 0:
+        order = [axis, *(i for i in range(len(shape)) if i != axis)]
+        steps.append(Step(aten.permute.default, (Value(value), order), {}, (free,)))
+        value = free
+    return steps, value
+
+
+def point_shape(shape: list[Any]) -> tuple[int, ...]:
+    """The shape of a value at one point."""
+    axis = next(i for i, size in enumerate(shape) if isinstance(size, PerPoint))
+    inner = [shape[axis].rate] if shape[axis].rate > 1 else []
+    return (*shape[:axis], *inner, *shape[axis + 1 :])
+
+
+# proof that the program is the model
+
+
+def check_constants(model: Model, network: Network) -> None:
+    named = [*model.named_parameters(), *model.named_buffers()] if isinstance(model, nn.Module) else []
+    names = {id(tensor): f"{name!r} of the model" for name, tensor in named}
+    for tensor in network.program.constants.values():
+        if not tensor.is_floating_point():
+            continue
+        bad = torch.isnan(tensor) if not network.piecewise_linear else ~torch.isfinite(tensor)
+        if bad.any():
+            where = names.get(id(tensor), f"a constant of shape {tuple(tensor.shape)}")
+            raise ValueError(f"{where} holds NaN or infinite values: the network has no regions to speak of")
+
+
+@torch.no_grad()
+def check_faithful(network: Network, function: Forward, example: Tensor) -> None:
+    """Compare with the model at other points and with single points, so that nothing went by unseen."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn((3, *example.shape[1:]), generator=generator, dtype=torch.float64)
+    x = rows(example, 3) + 0.1 * (1 + example.abs().max()) * noise.to(example)
+    expected = function(x.clone())
+    together = network.program.run(x)
+    if not agree(together[-1], expected):
+        raise UnsupportedModel(
+            "the traced program does not reproduce the model at other inputs: forward computes with input-dependent"
+            " values outside torch (NumPy, .tolist()) or keeps a state"
+        )
+    for i in range(len(x)):
+        if not all(agree(t[i : i + 1], a) for t, a in zip(together, network.program.run(x[i : i + 1]), strict=True)):
+            raise UnsupportedModel("a point's values depend on the other points of its batch")
+
+
+def agree(a: Tensor, b: Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    tolerance = AGREEMENT.get(a.dtype, 2e-2) * (1e-30 + float(b.abs().max()))
+    return bool(((a - b).abs() <= tolerance).all())
