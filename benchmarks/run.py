@@ -1,4 +1,4 @@
-"""Prints every speed the project promises, as a ratio of two times measured in one run. `run.py NAME` takes one file."""
+"""Prints every speed that is promised, as a ratio of two times measured in one run; `run.py NAME` takes one file."""
 
 import importlib
 import sys

@@ -23,7 +23,10 @@ def cnn() -> nn.Module:
 
 def ratios() -> Iterator[Ratio]:
     torch.manual_seed(0)
-    for name, model, x in (("784-200x4-10", mlp(), torch.randn(1000, 784)), ("CNN", cnn(), torch.randn(1000, 1, 28, 28))):
+    for name, model, x in (
+        ("784-200x4-10", mlp(), torch.randn(1000, 784)),
+        ("CNN", cnn(), torch.randn(1000, 1, 28, 28)),
+    ):
         net = rs.trace(model, x[:1])
         with torch.no_grad():
             value = cost(lambda: net.preactivations(x), lambda: model(x))  # noqa: B023  (called at once)

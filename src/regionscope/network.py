@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -102,8 +101,8 @@ class Network:
 
         def pieces(points: Tensor) -> list[Tensor]:
             values = self._site_program.run(points)
-            counted = [piece(v, site.breakpoints) for v, site in zip(values, self.sites, strict=True)]
-            return [torch.cat([c.flatten(1) for c in counted], dim=1)]
+            nothing = torch.zeros(len(points), 0, dtype=torch.uint8, device=points.device)
+            return [_flat([nothing, *(piece(v, s.breakpoints) for v, s in zip(values, self.sites, strict=True))])]
 
         return self._batched(pieces, x, batch_size)[0]
 
@@ -177,7 +176,7 @@ class Network:
         return self.program.pruned(self.program.outputs[-1:])
 
     @torch.no_grad()
-    def _batched(self, function: Callable[[Tensor], list[Tensor]], x: Tensor, batch_size: int | None) -> list[Any]:
+    def _batched(self, function: Callable[[Tensor], list[Tensor]], x: Tensor, batch_size: int | None) -> list[Tensor]:
         x = self.checked(x)
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -206,4 +205,4 @@ def _per_point(numbers: Tensor, x: Tensor) -> Tensor:
 
 
 def _flat(values: list[Tensor]) -> Tensor:
-    return torch.cat([v.flatten(1) for v in values], dim=1)
+    return torch.cat([v.reshape(len(v), -1) for v in values], dim=1)

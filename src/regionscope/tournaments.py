@@ -86,13 +86,13 @@ def adaptive_max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
 
 
 def spread(numbers: Any, dimensions: int) -> list[int]:
-    numbers = list(numbers) if isinstance(numbers, list | tuple) else [numbers]
-    return numbers * dimensions if len(numbers) == 1 else numbers
+    each: list[int] = list(numbers) if isinstance(numbers, list | tuple) else [numbers]
+    return each * dimensions if len(each) == 1 else each
 
 
 def over_dimensions(play: Play) -> Callable[[Arguments, tuple[int, ...]], Tensor]:
     def best(a: Arguments, shape: tuple[int, ...]) -> Tensor:
-        x = a["self"]
+        x: Tensor = a["self"]
         axes = a["dim"] if isinstance(a["dim"], list | tuple) else [a["dim"]]
         for axis in axes or range(x.dim()):
             x = champion(x, axis, play)

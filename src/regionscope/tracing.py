@@ -1,7 +1,8 @@
 """From a module or callable to a `Network`: its activation sites and a program that evaluates them anywhere."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -47,9 +48,9 @@ def trace(
     function = Forward(model, until, output)
     with undisturbed(example.device):
         recordings = [function.recorded(rows(example, n), allow_smooth) for n in BATCH_SIZES]
-        network = generalised([recorder for recorder, _ in recordings], [value for _, value in recordings], example)
+        network = generalised(recordings, example)
         check_constants(model, network)
-        check_faithful(network, function, example)
+        check_faithful(network, lambda x: function.recorded(x, allow_smooth).output, example)
     return network
 
 
@@ -73,9 +74,12 @@ class Forward:
                 raise Reached(arguments)
             calling.append(module)
 
+        def leave(module: nn.Module, arguments: tuple[Any, ...], result: Any) -> None:
+            calling.pop()
+
         with ExitStack() as stack:
             stack.callback(register_module_forward_pre_hook(enter).remove)
-            stack.callback(register_module_forward_hook(lambda *_: calling.pop() and None, always_call=True).remove)
+            stack.callback(register_module_forward_hook(leave, always_call=True).remove)
             try:
                 result = self.model(x)
             except Reached as stop:
@@ -85,12 +89,23 @@ class Forward:
                     raise UnsupportedModel(f"until={self.paths[id(self.last)]!r} was never called in forward")
         return picked(result, self.output)
 
-    def recorded(self, x: Tensor, allow_smooth: bool) -> tuple[Recorder, int]:
-        """The recording of a call, and the number of the value it returns."""
+    def recorded(self, x: Tensor, allow_smooth: bool) -> "Recording":
         recorder = Recorder(self.paths, allow_smooth=allow_smooth)
         with recorder.recording(x):
-            result = self(x, recorder.calling)
-        return recorder, recorder.value(result)
+            output = self(x, recorder.calling)
+        return Recording(recorder, output)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A call that was recorded, and what it returned."""
+
+    recorder: Recorder
+    output: Tensor
+
+    @property
+    def value(self) -> int:
+        return self.recorder.value(self.output)
 
 
 class Reached(BaseException):
@@ -107,7 +122,7 @@ def picked(result: Any, output: str | int | None) -> Tensor:
         return result
     if isinstance(result, Mapping):
         raise UnsupportedModel(f"the model returns a dict with {', '.join(map(repr, result))}; pick one with output=")
-    if isinstance(result, Sequence):
+    if isinstance(result, list | tuple):
         raise UnsupportedModel(f"the model returns {len(result)} values; pick one with output=0 and so on")
     raise UnsupportedModel(f"the model returns {type(result).__name__}, not a tensor")
 
@@ -119,13 +134,10 @@ def unwrapped(model: Model) -> Model:
     """The module inside torch.compile, DataParallel and DistributedDataParallel."""
     if not callable(model):
         raise TypeError(f"model must be a module or a callable, got {type(model).__name__}")
-    while isinstance(model, nn.Module):
-        if hasattr(model, "_orig_mod"):
-            model = model._orig_mod
-        elif isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
-            model = model.module
-        else:
-            break
+    if isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
+        return unwrapped(inner)
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        return unwrapped(model.module)
     return model
 
 
@@ -138,8 +150,6 @@ def checked_example(model: Model, example: Any) -> Tensor:
         )
     if x.dim() < 2 or x.numel() == 0:
         raise ValueError(f"example must be a non-empty batch (n, ...), got shape {tuple(x.shape)}")
-    if not torch.isfinite(x).all():
-        raise ValueError("example holds NaN or infinite values")
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     places = {(p.dtype, p.device) for p in parameters if p.is_floating_point()}
     if len(places) == 1 and (x.dtype, x.device) not in places:
@@ -148,6 +158,8 @@ def checked_example(model: Model, example: Any) -> Tensor:
             f"example is {x.dtype} on {x.device}, the model is {dtype} on {device};"
             f" convert it with example.to({str(device)!r}, {dtype})"
         )
+    if not torch.isfinite(x).all():
+        raise ValueError("example holds NaN or infinite values")
     return x.detach()
 
 
@@ -182,7 +194,8 @@ def undisturbed(device: torch.device) -> Iterator[None]:
 # from recordings at several batch sizes to a program for any
 
 
-def generalised(recordings: list[Recorder], outputs: list[int], example: Tensor) -> Network:
+def generalised(calls: list[Recording], example: Tensor) -> Network:
+    recordings, outputs = [call.recorder for call in calls], [call.value for call in calls]
     first = recordings[0]
     if any([s.operation for s in r.steps] != [s.operation for s in first.steps] for r in recordings):
         raise UnsupportedModel("the model does different things for different numbers of points")
@@ -191,7 +204,9 @@ def generalised(recordings: list[Recorder], outputs: list[int], example: Tensor)
     constants = dict(first.constants)
     for r in recordings[1:]:
         if r.constants.keys() != constants.keys() or not all(same(constants[i], c) for i, c in r.constants.items()):
-            raise UnsupportedModel("the model uses a constant that differs with the number of points")
+            raise UnsupportedModel(
+                "a constant of the model differs with the input or the number of points; is it computed outside torch?"
+            )
     together = zip(*(r.steps for r in recordings), strict=True)
     program = Program(tuple(fitted_step(steps) for steps in together), constants, ())
     values = [mark.preactivation for mark in first.marks] + outputs[:1]
@@ -288,7 +303,7 @@ def check_constants(model: Model, network: Network) -> None:
 
 
 @torch.no_grad()
-def check_faithful(network: Network, function: Forward, example: Tensor) -> None:
+def check_faithful(network: Network, function: Callable[[Tensor], Tensor], example: Tensor) -> None:
     """Compare with the model at other points and with single points, so that nothing went by unseen."""
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn((3, *example.shape[1:]), generator=generator, dtype=torch.float64)

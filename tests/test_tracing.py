@@ -1,0 +1,448 @@
+"""Tracing: what it finds, that it is the model, what it leaves alone and what it refuses."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from cases import CASES, Case, case, mlp
+from oracles import hooked_inputs
+from torch import Tensor, nn
+
+import regionscope as rs
+
+
+@pytest.fixture(params=CASES)
+def each(request: pytest.FixtureRequest) -> Case:
+    return case(request.param)
+
+
+# what it finds
+
+
+def test_sites_have_their_kinds_and_units(each: Case) -> None:
+    net = rs.trace(each.model, each.points[:1])
+    assert tuple(site.kind for site in net.sites) == each.kinds
+    assert net.units == each.units
+    assert net.piecewise_linear
+    assert net.input_shape == tuple(each.points.shape[1:])
+    assert net.output_shape == tuple(each.model(each.points).shape[1:])
+    assert len({site.name for site in net.sites}) == len(net.sites)
+
+
+def test_the_network_is_affine_inside_each_pattern(each: Case) -> None:
+    check = rs.trace(each.model, each.points).verify(each.points, generator=torch.Generator().manual_seed(0))
+    assert check.holds, check
+    assert (check.radius > 0).all()
+
+
+def test_the_network_gives_what_the_model_gives(each: Case) -> None:
+    net = rs.trace(each.model, each.points[:1])
+    for n in (1, 2, len(each.points)):
+        assert torch.allclose(net(each.points[:n]), each.model(each.points[:n]), rtol=1e-5, atol=1e-6)
+
+
+def test_preactivations_do_not_depend_on_the_batch_size(each: Case) -> None:
+    net = rs.trace(each.model, each.points)
+    whole = net.preactivations(each.points)
+    assert [tuple(v.shape) for v in whole] == [(len(each.points), *site.shape) for site in net.sites]
+    for batch_size in (1, 2, 100):
+        for a, b in zip(whole, net.preactivations(each.points, batch_size=batch_size), strict=True):
+            assert torch.allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dense", "dense_float64", "conv", "shared_module", "hard_tanh", "batch_norm"])
+def test_preactivations_are_what_enters_the_activation_modules(name: str) -> None:
+    made = case(name)
+    expected = hooked_inputs(made.model, made.points, (nn.ReLU, nn.LeakyReLU, nn.Hardtanh))
+    for a, b in zip(rs.trace(made.model, made.points).preactivations(made.points), expected, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_frozen_copy_is_double_and_stands_alone(each: Case) -> None:
+    net = rs.trace(each.model, each.points)
+    frozen = net.frozen()
+    before = frozen(each.points.double())
+    assert before.dtype == torch.float64
+    assert torch.allclose(before.to(each.points.dtype), each.model(each.points), rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        for p in each.model.parameters():
+            p.add_(1.0)
+    assert torch.equal(frozen(each.points.double()), before)
+    assert torch.allclose(net(each.points), each.model(each.points), rtol=1e-5, atol=1e-5), "follows the model"
+
+
+def test_names_are_paths_with_the_number_of_the_call() -> None:
+    assert [s.name for s in rs.trace(case("shared_module").model, torch.zeros(1, 2)).sites] == ["act:0", "act:1"]
+    assert [s.name for s in rs.trace(case("residual").model, torch.zeros(1, 3)).sites] == ["relu:0", "relu:1", "relu:2"]
+    nested = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), nn.MaxPool1d(2))
+    names = [s.name for s in rs.trace(nested, torch.zeros(1, 1, 2)).sites]
+    assert names == ["0.1:0", "1:0/1"]
+
+
+def test_layers_count_activations_on_the_longest_path() -> None:
+    assert [s.layer for s in rs.trace(case("residual").model, torch.zeros(1, 3)).sites] == [1, 2, 3]
+    pool = rs.trace(case("max_pool").model, torch.zeros(1, 1, 8, 8))
+    assert [s.layer for s in pool.sites] == [1, 2, 2, 2, 2, 3, 3]
+    assert pool.layers == 3
+
+    def branches(x: Tensor) -> Tensor:
+        return F.relu(F.relu(x - 1) + x.abs())
+
+    assert [s.layer for s in rs.trace(branches, torch.zeros(1, 2)).sites] == [1, 1, 2]
+
+
+def test_patterns_count_the_breakpoints_below() -> None:
+    net = rs.trace(nn.Hardtanh(), torch.zeros(1, 1))
+    values = torch.tensor([[-2.0], [-1.0], [0.0], [1.0], [2.0]])
+    assert net.patterns(values).flatten().tolist() == [0, 0, 1, 1, 2]
+
+
+def test_gradients_flow_through_a_network() -> None:
+    made = case("dense")
+    x = made.points.clone().requires_grad_()
+    *_, out = rs.trace(made.model, made.points).program.run(x)
+    out.sum().backward()
+    ours, x.grad = x.grad, None
+    made.model(x).sum().backward()
+    assert ours is not None and x.grad is not None
+    assert torch.allclose(ours, x.grad)
+
+
+def test_a_printed_network_is_a_table() -> None:
+    lines = str(rs.trace(mlp(2, 8, 1), torch.zeros(1, 2))).splitlines()
+    assert lines[0].split() == ["layer", "site", "kind", "breakpoints", "shape", "units"]
+    assert lines[1].split() == ["1", "1:0", "relu", "0", "8", "8"]
+    assert lines[2] == "Network(1 sites, 8 units, 1 layers, piecewise linear)"
+
+
+def test_verify_gives_no_verdict_on_a_boundary() -> None:
+    check = rs.trace(nn.ReLU(), torch.zeros(1, 1)).verify(torch.zeros(2, 1))
+    assert check.radius.tolist() == [0, 0]
+    assert not check.holds
+
+
+# what it takes
+
+
+def test_the_same_function_in_any_style_has_the_same_sites() -> None:
+    made = case("conv")
+    compiled = torch.compile(made.model, backend="eager")
+    for other in (compiled, nn.DataParallel(made.model), made.model.forward, lambda x: made.model(x)):
+        net = rs.trace(other, made.points)
+        assert tuple(s.kind for s in net.sites) == made.kinds
+        assert torch.equal(net(made.points), made.model(made.points))
+
+
+def test_dense_as_convolution_has_the_same_preactivations() -> None:
+    dense = case("dense").model
+    assert isinstance(dense, nn.Sequential)
+    as_conv = nn.Sequential(nn.Unflatten(1, (4, 1, 1)), *map(convolution, dense), nn.Flatten())
+    x = torch.randn(5, 4)
+    ours = rs.trace(as_conv, x).preactivations(x)
+    for a, b in zip(ours, rs.trace(dense, x).preactivations(x), strict=True):
+        assert torch.allclose(a.flatten(1), b, atol=1e-6)
+
+
+def convolution(layer: nn.Module) -> nn.Module:
+    if not isinstance(layer, nn.Linear):
+        return layer
+    conv = nn.Conv2d(layer.in_features, layer.out_features, 1)
+    conv.load_state_dict({"weight": layer.weight[:, :, None, None], "bias": layer.bias})
+    return conv
+
+
+AFFINE: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
+    "upsampling": (nn.Upsample(scale_factor=2, mode="bilinear"), (1, 3, 3)),
+    "padding": (nn.Sequential(nn.ReflectionPad2d(1), nn.ReplicationPad2d(1), nn.CircularPad2d(1)), (1, 3, 3)),
+    "pixel shuffle": (nn.Sequential(nn.PixelShuffle(2), nn.PixelUnshuffle(2)), (4, 2, 2)),
+    "unfold and fold": (nn.Sequential(nn.Unfold(2), nn.Fold(3, 2)), (1, 3, 3)),
+    "instance norm with its statistics": (nn.InstanceNorm2d(2, track_running_stats=True).eval(), (2, 3, 3)),
+    "einsum": (lambda x: torch.einsum("nij,jk->nki", x, torch.arange(6.0).view(3, 2)), (2, 3)),
+    "pieces": (lambda x: torch.cat([p * i for i, p in enumerate(x.chunk(3, dim=1))], 1).roll(1, 1), (6,)),
+    "statistics of one point": (lambda x: x - x.mean(1, keepdim=True) + x.cumsum(1) / 3, (6,)),
+    "fixed mask": (lambda x: torch.where(torch.tensor([True, False, True]), x, -2 * x), (3,)),
+    "squeezing": (lambda x: x.unsqueeze(1).squeeze() * 2, (3,)),
+    "stacked": (lambda x: torch.stack([x, 2 * x]).sum(0), (3,)),
+    "a tensor's data": (lambda x: (x * 2).data + 1, (3,)),
+    "detached": (lambda x: (x * 2).detach() + 1, (3,)),
+}
+
+
+@pytest.mark.parametrize("name", AFFINE)
+def test_affine_functions_have_no_sites(name: str) -> None:
+    function, shape = AFFINE[name]
+    x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
+    net = rs.trace(function, x)
+    assert net.sites == ()
+    assert net.verify(x).holds
+    assert torch.allclose(net(x[:1]), function(x)[:1], atol=1e-6)
+
+
+def test_an_input_written_in_place_is_not_the_users() -> None:
+    x = torch.randn(3, 2)
+    before = x.clone()
+    net = rs.trace(nn.Sequential(nn.ReLU(inplace=True), nn.Linear(2, 1)), x)
+    net.preactivations(x)
+    assert torch.equal(x, before)
+
+
+def test_a_batch_may_be_a_tuple_or_dict() -> None:
+    model, x = mlp(2, 3, 1), torch.randn(4, 2)
+    for batch in ((x, torch.zeros(4)), [x], {"pixels": x, "label": torch.zeros(4)}):
+        assert rs.trace(model, batch).units == 3
+
+
+# what it leaves alone
+
+
+class Counting(nn.Module):
+    """Counts its calls in a buffer, as batch norm does."""
+
+    calls: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = mlp(2, 3, 1)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return self.inner(x)  # type: ignore[no-any-return]
+
+
+def state(model: nn.Module) -> dict[str, Any]:
+    return {
+        "tensors": {name: t.clone() for name, t in model.state_dict().items()},
+        "versions": {name: (id(p), p.requires_grad, p.dtype, p.device) for name, p in model.named_parameters()},
+        "grads": [p.grad for p in model.parameters()],
+        "modes": [m.training for m in model.modules()],
+        "hooks": [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()],
+        "global hooks": [
+            len(nn.modules.module._global_forward_hooks), len(nn.modules.module._global_forward_pre_hooks)
+        ],
+        "random": torch.get_rng_state(),
+        "fast path": torch.backends.mha.get_fastpath_enabled(),
+    }  # fmt: skip
+
+
+def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
+    for key in before:
+        assert all(
+            torch.equal(a, b) if isinstance(a, Tensor) else a == b
+            for a, b in zip(flat(before[key]), flat(after[key]), strict=True)
+        ), key
+
+
+def flat(thing: Any) -> list[Any]:
+    return list(thing.values()) if isinstance(thing, dict) else thing if isinstance(thing, list) else [thing]
+
+
+def test_tracing_and_reading_leave_the_model_as_it_was(each: Case) -> None:
+    before = state(each.model)
+    points = each.points.clone()
+    net = rs.trace(each.model, each.points)
+    net.preactivations(each.points)
+    net.verify(each.points, generator=torch.Generator())
+    assert_same(before, state(each.model))
+    assert torch.equal(points, each.points)
+
+
+def test_counters_keep_their_count() -> None:
+    model = Counting()
+    rs.trace(model, torch.zeros(1, 2))
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_a_refused_model_is_left_as_it_was(train: bool) -> None:
+    model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3), nn.Softmax(dim=-1)).train(
+        train
+    )
+    x = torch.randn(4, 2)
+    before = state(model)
+    with pytest.raises(rs.UnsupportedModel):
+        rs.trace(model, x)
+    assert_same(before, state(model))
+
+
+# what it refuses
+
+
+class Head(nn.Module):
+    def __init__(self, head: nn.Module | Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.body = mlp(4, 6, 6)
+        self.head = head if isinstance(head, nn.Module) else Wrapped(head)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.head(self.body(x))
+
+
+class Wrapped(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
+
+
+REFUSED: dict[str, tuple[nn.Module | Callable[[Tensor], Any], str]] = {
+    "softmax": (nn.Softmax(dim=-1), r"'head' \(Softmax\).*until='head'"),
+    "layer norm": (nn.LayerNorm(6), "'head'"),
+    "product": (lambda x: x * x.flip(1), "multiplies input-dependent values"),
+    "gate": (nn.GLU(), "multiplies"),
+    "matrix product": (lambda x: x.unsqueeze(1) @ x.unsqueeze(2), "multiplies"),
+    "square": (lambda x: x**2, "multiplies"),
+    "division": (lambda x: 1 / x, "neither|divides"),
+    "norm": (lambda x: x / x.norm(dim=1, keepdim=True), "'head'"),
+    "comparison": (lambda x: torch.where(x > 0, x, 0.1 * x), "compares"),
+    "sign": (torch.sign, "compares|continuous"),
+    "rounding": (torch.round, "not continuous"),
+    "sorting": (lambda x: x.sort(dim=1).values, "neither"),
+    "attention": (
+        lambda x: F.scaled_dot_product_attention(x.view(-1, 1, 3, 2), x.view(-1, 1, 3, 2), x.view(-1, 1, 3, 2)),
+        "'head'",
+    ),
+}
+ALWAYS_REFUSED: dict[str, tuple[nn.Module | Callable[[Tensor], Any], str]] = {
+    "batch norm in train mode": (nn.BatchNorm1d(6).train(), r"train mode.*model.eval\(\)"),
+    "dropout in train mode": (nn.Dropout().train(), "random"),
+    "noise": (lambda x: x + torch.randn(6), "random"),
+    "random slopes": (nn.RReLU().train(), r"random slopes.*model.eval\(\)"),
+    "control flow": (lambda x: x if x.sum() > 0 else -x, "data-dependent|compares"),
+    "a number read": (lambda x: x * float(x[0, 0]), "data-dependent"),
+    "batch size in the values": (lambda x: x * len(x), "other points of its batch"),
+    "points mixed": (lambda x: x - x.mean(0), "other points"),
+    "a sum over the batch": (lambda x: x.sum(), "points of a batch are mixed|one row"),
+    "NumPy": (lambda x: x + torch.from_numpy(np.exp(x.detach().numpy())), "computed outside torch"),
+    "no dependence": (lambda x: torch.zeros(len(x), 2), "does not depend on its input"),
+    "points second": (lambda x: x.t(), "one row for every point"),
+    "tuple": (lambda x: (x, x), "returns 2 values; pick one with output=0"),
+    "dict": (lambda x: {"logits": x}, "dict with 'logits'; pick one with output="),
+    "text": (lambda x: "yes", "returns str, not a tensor"),
+    "out": (lambda x: torch.add(x, 1, out=torch.zeros_like(x)), "out="),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_piecewise_linear_is_refused_by_name(name: str) -> None:
+    head, match = REFUSED[name]
+    with pytest.raises(rs.UnsupportedModel, match=match):
+        rs.trace(Head(head).eval(), torch.randn(2, 4))
+    net = rs.trace(Head(head).eval(), torch.randn(2, 4), until="head")
+    assert net.piecewise_linear
+    assert net.output_shape == (6,)
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name != "sorting"])
+def test_what_is_not_piecewise_linear_passes_when_smooth_is_allowed(name: str) -> None:
+    model, x = Head(REFUSED[name][0]).eval(), torch.randn(5, 4)
+    net = rs.trace(model, x[:2], allow_smooth=True)
+    assert not net.piecewise_linear
+    assert net.sites[0].kind == "relu"
+    assert torch.allclose(net(x), model(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ALWAYS_REFUSED)
+def test_what_cannot_be_followed_is_always_refused(name: str) -> None:
+    head, match = ALWAYS_REFUSED[name]
+    for allow_smooth in (False, True):
+        with pytest.raises(rs.UnsupportedModel, match=match):
+            rs.trace(Head(head), torch.randn(2, 4), allow_smooth=allow_smooth)
+
+
+def test_a_custom_operation_is_refused_by_name() -> None:
+    @torch.library.custom_op("regionscope_test::relu", mutates_args=())
+    def custom(x: Tensor) -> Tensor:
+        return x.clamp_min(0)
+
+    with pytest.raises(rs.UnsupportedModel, match=r"'head'.*regionscope_test.relu.*neither affine"):
+        rs.trace(Head(custom), torch.randn(2, 4))
+
+
+def test_a_buffer_that_keeps_the_input_is_refused() -> None:
+    model = Counting()
+    model.forward = lambda x: model.calls.copy_(x.sum()) + model.inner(x)  # type: ignore[method-assign]
+    with pytest.raises(rs.UnsupportedModel, match="outlives the call"):
+        rs.trace(model, torch.randn(2, 2))
+    assert model.calls == 0
+
+
+def test_one_output_of_several_can_be_picked() -> None:
+    x = torch.randn(2, 4)
+    assert rs.trace(Head(lambda x: {"logits": x, "loss": 0}), x, output="logits").output_shape == (6,)
+    assert rs.trace(Head(lambda x: (x[:, :2], x)), x, output=0).output_shape == (2,)
+
+
+def test_until_must_name_a_module_that_is_called() -> None:
+    model = Head(nn.Identity())
+    with pytest.raises(ValueError, match=r"no module of the model; it has body, body.0"):
+        rs.trace(model, torch.randn(2, 4), until="tail")
+    model.unused = nn.Identity()
+    with pytest.raises(rs.UnsupportedModel, match="never called"):
+        rs.trace(model, torch.randn(2, 4), until="unused")
+
+
+def test_a_transformer_is_seen_through_the_units_of_its_mlp() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    with pytest.raises(rs.UnsupportedModel, match="self_attn"):
+        rs.trace(layer, torch.randn(2, 5, 8))
+    net = rs.trace(layer, torch.randn(2, 5, 8), allow_smooth=True)
+    assert [(s.kind, s.shape) for s in net.sites] == [("relu", (5, 16))]
+    x = torch.randn(4, 5, 8)
+    assert torch.allclose(net(x), layer(x), atol=1e-5)
+
+
+# bad input
+
+
+def test_bad_examples_are_named() -> None:
+    model = mlp(4, 3, 1)
+    for example, error, match in (
+        (torch.zeros(0, 4), ValueError, "non-empty batch"),
+        (torch.zeros(4), ValueError, "non-empty batch"),
+        (torch.zeros(2, 4, dtype=torch.long), TypeError, "must be floats"),
+        (torch.zeros(2, 4).double(), TypeError, r"float64.*the model is torch.float32.*example.to"),
+        (torch.zeros(2, 4, device="meta"), TypeError, "on meta, the model is torch.float32 on cpu"),
+        (torch.full((2, 4), torch.nan), ValueError, "NaN"),
+        ("data", TypeError, "must be a tensor"),
+    ):
+        with pytest.raises(error, match=match):
+            rs.trace(model, example)
+    with pytest.raises(TypeError, match="must be a module or a callable"):
+        rs.trace(3, torch.zeros(1, 1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_bad_weights_are_named(value: float) -> None:
+    model = mlp(4, 3, 1)
+    model[2].weight.data[0, 1] = value  # type: ignore[operator]
+    with pytest.raises(ValueError, match=r"'2.weight' of the model holds NaN or infinite values"):
+        rs.trace(model, torch.randn(2, 4))
+
+
+def test_bad_points_are_named() -> None:
+    net = rs.trace(mlp(784, 3, 1), torch.zeros(1, 784))
+    for x, error, match in (
+        (torch.zeros(10, 28, 28), ValueError, r"points must be \(n, 784\), got \(10, 28, 28\); flatten images first"),
+        (torch.zeros(10, 5), ValueError, r"got \(10, 5\)"),
+        (torch.zeros(0, 784), ValueError, "got none"),
+        (torch.zeros(1, 784).double(), TypeError, r"points are torch.float64.*convert"),
+        (torch.full((1, 784), torch.inf), ValueError, "NaN or infinite"),
+        (np.zeros((1, 784)), TypeError, "must be a tensor"),
+    ):
+        with pytest.raises(error, match=match):
+            net.preactivations(x)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        net.preactivations(torch.zeros(1, 784), batch_size=0)
+
+
+def test_a_model_can_be_copied_after_tracing() -> None:
+    model = mlp(2, 3, 1)
+    rs.trace(model, torch.zeros(1, 2))
+    assert copy.deepcopy(model).state_dict().keys() == model.state_dict().keys()
