@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from regionscope.program import Program
+from regionscope.program import Program, to_rows
 
 # a second difference above this share of the first says the function is not affine
 AFFINE_DEFECT = 1e-7
@@ -65,7 +65,10 @@ class Network:
     piecewise_linear: bool
     dtype: torch.dtype
     device: torch.device
-    program: Program  # its outputs: the pre-activations of the sites in order, then the network's output
+    entries: tuple[int, ...]  # the values of the program that enter the sites
+    output: int
+    winners: dict[str, int]  # tournament, the part of its sites' names before the slash -> value that says who won
+    program: Program
 
     @property
     def units(self) -> int:
@@ -91,7 +94,7 @@ class Network:
         >>> [tuple(v.shape) for v in net.preactivations(torch.zeros(5, 2))]
         [(5, 3)]
         """
-        return tuple(self._batched(self._site_program.run, x, batch_size))
+        return tuple(self._batched(self._site_values, x, batch_size))
 
     def patterns(self, x: Tensor, *, batch_size: int | None = None) -> Tensor:
         """On which piece of its activation each unit is at points x: (n, units), the number of breakpoints below it.
@@ -100,7 +103,7 @@ class Network:
         """
 
         def pieces(points: Tensor) -> list[Tensor]:
-            values = self._site_program.run(points)
+            values = self._site_values(points)
             nothing = torch.zeros(len(points), 0, dtype=torch.uint8, device=points.device)
             return [_flat([nothing, *(piece(v, s.breakpoints) for v, s in zip(values, self.sites, strict=True))])]
 
@@ -129,7 +132,7 @@ class Network:
             if same.all():
                 break
             t = torch.where(same, t, t / 2)
-        ahead, middle, behind = (_flat(net.program.run(points)) for points in (x + step, x, x - step))
+        ahead, middle, behind = (_flat([*net._site_values(p), net(p)]) for p in (x + step, x, x - step))
         second = (ahead - 2 * middle + behind).abs().amax(dim=1)
         first = (ahead - behind).abs().amax(dim=1) + ROUNDING / AFFINE_DEFECT * (1 + middle.abs().amax(dim=1))
         return Affinity(radius=torch.where(same, t, 0.0), defect=second / first)
@@ -169,11 +172,16 @@ class Network:
 
     @cached_property
     def _site_program(self) -> Program:
-        return self.program.pruned(self.program.outputs[:-1])
+        return self.program.pruned(self.entries)
 
     @cached_property
     def _output_program(self) -> Program:
-        return self.program.pruned(self.program.outputs[-1:])
+        return self.program.pruned([self.output])
+
+    def _site_values(self, x: Tensor) -> list[Tensor]:
+        n, shapes = len(x), self.program.shapes
+        values = zip(self._site_program.run(x), self.entries, self.sites, strict=True)
+        return [to_rows(v, shapes[entry], n).reshape(n, *site.shape) for v, entry, site in values]
 
     @torch.no_grad()
     def _batched(self, function: Callable[[Tensor], list[Tensor]], x: Tensor, batch_size: int | None) -> list[Tensor]:

@@ -35,18 +35,25 @@ class Step:
     done_with: tuple[int, ...] = ()  # values that no later step reads
 
 
+Shape = tuple[int | PerPoint, ...]
+
+
 @dataclass(frozen=True)
 class Program:
     """`constants` are the model's own tensors, read as they are at the time of a run; value 0 is the input."""
 
     steps: tuple[Step, ...]
     constants: dict[int, Tensor]
+    shapes: dict[int, Shape]  # of the values that have one dimension that counts the points
     outputs: tuple[int, ...]
 
     def run(self, x: Tensor) -> list[Tensor]:
         """The outputs at points x (n, ...), in one pass; differentiable if gradients are enabled."""
-        n = len(x)
-        values: dict[int, Any] = {**self.constants, 0: x}
+        return self.resume({0: x}, len(x))
+
+    def resume(self, known: dict[int, Tensor], n: int) -> list[Tensor]:
+        """The outputs at n points, given the values that the steps need and do not make."""
+        values: dict[int, Any] = {**self.constants, **known}
         for step in self.steps:
             arguments = [resolved(a, values, n) for a in step.arguments]
             options = {name: resolved(a, values, n) for name, a in step.options.items()}
@@ -62,16 +69,31 @@ class Program:
     def pruned(self, outputs: Sequence[int]) -> "Program":
         """The part of the program that these outputs need, with each value dropped after its last use."""
         needed, kept = set(outputs), []
-        kept_to_the_end = set(outputs) | {0}
         for step in reversed(self.steps):
             if needed.isdisjoint(step.results):
                 continue
             used = {value.index for value in references(step)}
-            dying = (used | set(step.results)) - needed - kept_to_the_end
+            dying = (used | set(step.results)) - needed
             needed |= used
             kept.append(replace(step, done_with=tuple(dying)))
         constants = {index: tensor for index, tensor in self.constants.items() if index in needed}
-        return Program(tuple(reversed(kept)), constants, tuple(outputs))
+        return replace(self, steps=tuple(reversed(kept)), constants=constants, outputs=tuple(outputs))
+
+    def segments(self, cuts: Sequence[int]) -> list["Program"]:
+        """The program cut where each of these values has just been made, and a last part that gives the outputs.
+
+        A part takes the outputs of the part before it; the value of its cut comes first among its own.
+        """
+        made = {value: position for position, step in enumerate(self.steps) for value in step.results}
+        parts, state, start = [], [0], 0
+        for cut in cuts:
+            end = max(start, made.get(cut, -1) + 1)
+            needed = {value.index for step in self.steps[end:] for value in references(step)} | set(self.outputs)
+            known = [*state, *(value for step in self.steps[start:end] for value in step.results)]
+            state = [cut, *(value for value in known if value in needed and value != cut)]
+            parts.append(replace(self, steps=self.steps[start:end]).pruned(state))
+            start = end
+        return [*parts, replace(self, steps=self.steps[start:]).pruned(self.outputs)]
 
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
@@ -87,7 +109,36 @@ class Program:
                 **{name: resolved(a, values, 0) for name, a in step.options.items()},
             )
             values.update(zip(step.results, result if step.several else [result], strict=True))
-        return Program(tuple(steps), values, self.outputs).pruned(self.outputs)
+        return replace(self, steps=tuple(steps), constants=values).pruned(self.outputs)
+
+
+def to_rows(value: Tensor, shape: Shape, n: int) -> Tensor:
+    """A value at n points as one row a point, (n, k)."""
+    axis, _ = counting(shape)
+    if axis:
+        inner = value.shape[axis] // n
+        value = value.unflatten(axis, (n, inner)).movedim(axis, 0)
+    return value.reshape(n, -1)
+
+
+def from_rows(rows: Tensor, shape: Shape) -> Tensor:
+    """The value whose rows these are."""
+    axis, rate = counting(shape)
+    sizes = resolved(list(shape), {}, len(rows))
+    if axis == 0:
+        return rows.reshape(sizes)
+    return rows.reshape(len(rows), *sizes[:axis], rate, *sizes[axis + 1 :]).movedim(0, axis).reshape(sizes)
+
+
+def counting(shape: Shape) -> tuple[int, int]:
+    """The dimension that counts the points, and how many entries it has for each."""
+    return next((axis, size.rate) for axis, size in enumerate(shape) if isinstance(size, PerPoint))
+
+
+def point_shape(shape: Shape) -> tuple[int, ...]:
+    """The shape of a value at one point."""
+    axis, rate = counting(shape)
+    return tuple(s for s in (*shape[:axis], *([rate] if rate > 1 else []), *shape[axis + 1 :]) if isinstance(s, int))
 
 
 def resolved(argument: Any, values: dict[int, Any], n: int) -> Any:

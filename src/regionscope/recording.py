@@ -15,7 +15,7 @@ from regionscope import activations, operations
 from regionscope.activations import Activation
 from regionscope.operations import Call, aten, returns_several, side_effect_free, tensors
 from regionscope.program import Step, Value, leaves
-from regionscope.tournaments import PLAYED, RandomSlopes
+from regionscope.tournaments import INDICES, PLAYED, RandomSlopes
 
 
 class UnsupportedModel(ValueError):
@@ -71,9 +71,11 @@ class Recorder(TorchDispatchMode):
         self.layers: list[int] = []
         self.constants: dict[int, Tensor] = {}
         self.marks: list[Mark] = []
+        self.winners: dict[str, int] = {}  # name of a tournament -> value that says who won
         self.piecewise_linear = True
         self.calling: list[torch.nn.Module] = []
         self.tournament: Tournament | None = None
+        self.unseen = False  # while something is computed that is not part of the model
         self.storages: dict[int, Storage] = {}
         self.values: dict[
             int, tuple[int, int]
@@ -105,7 +107,7 @@ class Recorder(TorchDispatchMode):
         self.check_pure(call)
         if call.key in activations.PAIRWISE and call.live:
             return self.compete(call)
-        activation = self.activation(call) if call.live else None
+        activation = self.activation(call) if call.live and not self.unseen else None
         entering = self.value(call.arguments["self"]) if activation else 0
         result = self.perform(call)
         if activation is not None:
@@ -177,7 +179,8 @@ class Recorder(TorchDispatchMode):
         kind, simpler = PLAYED[call.key]
         x = call.arguments["self"]
         expected = x if call.writes else tensors(call.func(*call.args, **call.kwargs))[0]
-        self.tournament = Tournament(kind, self.site_name(kind), self.layers[self.value(x)] + 1)
+        name = self.site_name(kind)
+        self.tournament = Tournament(kind, name, self.layers[self.value(x)] + 1)
         try:
             with self:
                 winner = simpler(call.arguments, tuple(expected.shape))
@@ -190,9 +193,16 @@ class Recorder(TorchDispatchMode):
         if call.twin is not None:  # in place
             self.write(x, self.value(winner))
             return x.copy_(winner)
-        if len(call.func._schema.returns) == 1:
-            return winner
-        return winner, self.perform(call)[1]  # the indices, should anything ask for them
+        if call.several:
+            indices = self.perform(call)[1]
+            self.winners[name] = self.value(indices)
+            return winner, indices
+        if call.key in INDICES:
+            self.unseen = True
+            with self:
+                self.winners[name] = self.value(INDICES[call.key](call.arguments))
+            self.unseen = False
+        return winner
 
     # values
 

@@ -101,6 +101,18 @@ def over_dimensions(play: Play) -> Callable[[Arguments, tuple[int, ...]], Tensor
     return best
 
 
+def indices(arg: Callable[..., Tensor]) -> Callable[[Arguments], Tensor]:
+    """Who wins over one or several dimensions, as a position among all that compete."""
+
+    def of(a: Arguments) -> Tensor:
+        x: Tensor = a["self"]
+        axes = [axis % x.dim() for axis in a["dim"]] or list(range(x.dim()))
+        others = [axis for axis in range(x.dim()) if axis not in axes]
+        return arg(x.permute(*others, *axes).flatten(len(others)), dim=-1)
+
+    return of
+
+
 def clamp(a: Arguments, shape: tuple[int, ...]) -> Tensor:
     x = a["self"]
     x = x if a.get("min") is None else torch.maximum(x, a["min"])
@@ -122,3 +134,6 @@ PLAYED: dict[str, tuple[str, Callable[[Arguments, tuple[int, ...]], Tensor]]] = 
     **{f"{name}.Tensor": ("clamp", clamp) for name in ("clamp", "clamp_min", "clamp_max")},
     "rrelu_with_noise": ("leaky_relu", rrelu),
 }
+
+# the winners of those that do not say so themselves
+INDICES: dict[str, Callable[[Arguments], Tensor]] = {"amax": indices(torch.argmax), "amin": indices(torch.argmin)}

@@ -1,6 +1,6 @@
 """From a module or callable to a `Network`: its activation sites and a program that evaluates them anywhere."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from regionscope.network import Network, Site
-from regionscope.operations import aten
-from regionscope.program import PerPoint, Program, Step, Value
+from regionscope.program import PerPoint, Program, Shape, Step, point_shape
 from regionscope.recording import Recorder, UnsupportedModel
 
 # one forward pass each: integers that differ between the first two grow with the batch, the third checks how
@@ -208,29 +207,43 @@ def generalised(calls: list[Recording], example: Tensor) -> Network:
                 "a constant of the model differs with the input or the number of points; is it computed outside torch?"
             )
     together = zip(*(r.steps for r in recordings), strict=True)
-    program = Program(tuple(fitted_step(steps) for steps in together), constants, ())
-    values = [mark.preactivation for mark in first.marks] + outputs[:1]
-    shapes = [fitted([list(r.shapes[value]) for r in recordings]) for value in values]
-    numbers, batched = [], list(program.steps)
-    for value, shape in zip(values, shapes, strict=True):
-        steps, number = points_first(value, shape, free=len(first.shapes) + len(batched))
-        batched += steps
-        numbers.append(number)
-    if numbers[-1] != outputs[0]:
+    steps = tuple(fitted_step(steps) for steps in together)
+    shapes = point_shapes(zip(*(r.shapes for r in recordings), strict=True))
+    entries, output = tuple(mark.preactivation for mark in first.marks), outputs[0]
+    if any(value not in shapes for value in (*entries, output)):
+        raise UnsupportedModel("the points of a batch are mixed: a value has no dimension that counts the points")
+    if shapes[output][0] != PerPoint(0, 1):
         raise UnsupportedModel("the model's output must have one row for every point of the batch")
     sites = tuple(
-        Site(m.name, m.activation.kind, m.activation.breakpoints, point_shape(s), m.layer, m.activation.smooth)
-        for m, s in zip(first.marks, shapes[:-1], strict=True)
+        Site(m.name, m.activation.kind, m.activation.breakpoints, point_shape(shapes[v]), m.layer, m.activation.smooth)
+        for m, v in zip(first.marks, entries, strict=True)
     )
+    kept = (*entries, output, *first.winners.values())
     return Network(
         sites=sites,
         input_shape=tuple(example.shape[1:]),
-        output_shape=point_shape(shapes[-1]),
+        output_shape=point_shape(shapes[output]),
         piecewise_linear=first.piecewise_linear,
         dtype=example.dtype,
         device=example.device,
-        program=Program(tuple(batched), constants, ()).pruned(numbers),
+        entries=entries,
+        output=output,
+        winners=first.winners,
+        program=Program(steps, constants, shapes, ()).pruned(kept),
     )
+
+
+def point_shapes(values: Iterable[tuple[tuple[int, ...], ...]]) -> dict[int, Shape]:
+    """The shape of every value that has just one dimension that grows in proportion to the number of points."""
+    shapes = {}
+    for value, forms in enumerate(values):
+        if len({len(form) for form in forms}) > 1:
+            continue
+        shape = tuple(fitted([list(form) for form in forms]))
+        growing = [size for size in shape if isinstance(size, PerPoint)]
+        if len(growing) == 1 and growing[0].base == 0:
+            shapes[value] = shape
+    return shapes
 
 
 def same(a: Tensor, b: Tensor) -> bool:
@@ -263,30 +276,6 @@ def fitted(arguments: list[Any]) -> Any:
     raise UnsupportedModel(f"an operation takes {arguments} for {BATCH_SIZES} points: it depends on the batch size")
 
 
-def points_first(value: int, shape: list[Any], free: int) -> tuple[list[Step], int]:
-    """The steps that bring a value into the form (n, ...), and the number of the result."""
-    axes = [i for i, size in enumerate(shape) if isinstance(size, PerPoint)]
-    if len(axes) != 1 or shape[axes[0]].base != 0:
-        raise UnsupportedModel("the points of a batch are mixed: a value has no dimension that counts the points")
-    (axis,), steps = axes, []
-    if shape[axis].rate > 1:  # a batch of patches or time steps: n groups of neighbours
-        split = [*shape[:axis], PerPoint(0, 1), shape[axis].rate, *shape[axis + 1 :]]
-        steps.append(Step(aten.reshape.default, (Value(value), split), {}, (free,)))
-        value, free, shape = free, free + 1, split
-    if axis > 0:
-        order = [axis, *(i for i in range(len(shape)) if i != axis)]
-        steps.append(Step(aten.permute.default, (Value(value), order), {}, (free,)))
-        value = free
-    return steps, value
-
-
-def point_shape(shape: list[Any]) -> tuple[int, ...]:
-    """The shape of a value at one point."""
-    axis = next(i for i, size in enumerate(shape) if isinstance(size, PerPoint))
-    inner = [shape[axis].rate] if shape[axis].rate > 1 else []
-    return (*shape[:axis], *inner, *shape[axis + 1 :])
-
-
 # proof that the program is the model
 
 
@@ -308,15 +297,14 @@ def check_faithful(network: Network, function: Callable[[Tensor], Tensor], examp
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn((3, *example.shape[1:]), generator=generator, dtype=torch.float64)
     x = rows(example, 3) + 0.1 * (1 + example.abs().max()) * noise.to(example)
-    expected = function(x.clone())
-    together = network.program.run(x)
-    if not agree(together[-1], expected):
+    if not agree(network(x), function(x.clone())):
         raise UnsupportedModel(
             "the traced program does not reproduce the model at other inputs: forward computes with input-dependent"
             " values outside torch (NumPy, .tolist()) or keeps a state"
         )
     for i in range(len(x)):
-        if not all(agree(t[i : i + 1], a) for t, a in zip(together, network.program.run(x[i : i + 1]), strict=True)):
+        together, alone = ((*network.preactivations(p), network(p)) for p in (x, x[i : i + 1]))
+        if not all(agree(t[i : i + 1], a) for t, a in zip(together, alone, strict=True)):
             raise UnsupportedModel("a point's values depend on the other points of its batch")
 
 
