@@ -6,8 +6,8 @@ from pathlib import Path
 import regionscope
 
 LAYERS = (
-    "activations program operations tournaments recording network tracing results geometry measures inequalities"
-    " datasets runs monitor integrations plots engines experiments app cli"
+    "activations program operations tournaments recording network tracing points results plots geometry measures"
+    " inequalities datasets checkpoints runs monitor integrations engines experiments app cli"
 ).split()
 ROOT = Path(regionscope.__file__).parent
 

@@ -1,7 +1,14 @@
 """Shows where a neural network bends: its linear regions, around data, on lines and planes, and while it trains."""
 
+from regionscope.geometry.certificates import Certificate
+from regionscope.geometry.line_cells import LineCells, curve_cells, line_cells
+from regionscope.geometry.plane_cells import PlaneCells, plane_cells
+from regionscope.geometry.planes import Plane
+from regionscope.geometry.sweep import TooManyCells
+from regionscope.measures.region_count import local_region_count
 from regionscope.network import Affinity, Network, Site
 from regionscope.recording import UnsupportedModel
+from regionscope.results import Estimate
 from regionscope.tracing import trace
 
 __version__ = "0.1.0"
@@ -13,4 +20,16 @@ __all__ = [
     "Site",
     "UnsupportedModel",
     "trace",
+    # where exactly are its linear regions?
+    "Certificate",
+    "LineCells",
+    "Plane",
+    "PlaneCells",
+    "TooManyCells",
+    "curve_cells",
+    "line_cells",
+    "plane_cells",
+    # how complex is it around data?
+    "Estimate",
+    "local_region_count",
 ]

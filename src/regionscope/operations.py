@@ -147,6 +147,14 @@ def side_effect_free(call: Call, result: Any) -> tuple[Any, Any, Any]:
     return call.func, call.args, call.kwargs
 
 
+def in_place(call: Call) -> tuple[Any, Any, Any]:
+    """The operation that returns what an in-place one writes."""
+    target, source = call.arguments["self"], call.arguments.get("src")
+    if call.name == "copy" and source is not None and source.dtype == target.dtype:  # aten.copy has no derivative
+        return aten.expand.default, (source, list(target.shape)), {}
+    return call.twin, call.args, call.kwargs
+
+
 def returns_several(func: Any) -> bool:
     returns = func._schema.returns
     return len(returns) > 1 or (len(returns) == 1 and isinstance(returns[0].type, torch.ListType))

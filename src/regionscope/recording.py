@@ -273,7 +273,7 @@ class Recorder(TorchDispatchMode):
                     self.know(tensor, number)
             return result
         if call.twin is not None:
-            (number,) = self.add(call.twin, call.args, call.kwargs, written, live=live)
+            (number,) = self.add(*operations.in_place(call), written, live=live)
             self.write(written[0], number)
             return call.func(*call.args, **call.kwargs)
         result = call.func(*call.args, **call.kwargs)

@@ -13,7 +13,8 @@ from regionscope.network import Network, Site
 from regionscope.program import PerPoint, Program, Shape, Step, point_shape
 from regionscope.recording import Recorder, UnsupportedModel
 
-# one forward pass each: integers that differ between the first two grow with the batch, the third checks how
+# one forward pass each: integers that differ between the first two grow with the batch; the last checks how, and that
+# the program is the model, at other points
 BATCH_SIZES = (2, 3, 5)
 # the traced program must agree with the model to this share of the largest value
 AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-4}
@@ -46,11 +47,21 @@ def trace(
     example = checked_example(model, example)
     function = Forward(model, until, output)
     with undisturbed(example.device):
-        recordings = [function.recorded(rows(example, n), allow_smooth) for n in BATCH_SIZES]
+        batches = [rows(example, n) for n in BATCH_SIZES[:-1]] + [elsewhere(example, BATCH_SIZES[-1])]
+        recordings = [function.recorded(x.clone(), allow_smooth) for x in batches]
         network = generalised(recordings, example)
         check_constants(model, network)
-        check_faithful(network, lambda x: function.recorded(x, allow_smooth).output, example)
+        check_faithful(network, batches[-1], recordings[-1].output)
     return network
+
+
+def as_network(model: Model | Network, example: Any) -> Network:
+    """The network itself, or the traced model; how every function takes either."""
+    if isinstance(model, Network):
+        return model
+    parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    example = first_tensor(example)
+    return trace(model, example if parameter is None else example.to(parameter.device, parameter.dtype))
 
 
 class Forward:
@@ -175,7 +186,14 @@ def first_tensor(batch: Any) -> Tensor:
 
 
 def rows(example: Tensor, n: int) -> Tensor:
-    return example[torch.arange(n, device=example.device) % len(example)]  # indexing copies
+    return example[torch.arange(n, device=example.device) % len(example)]
+
+
+def elsewhere(example: Tensor, n: int) -> Tensor:
+    """Other points than the example's, at random but always the same."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn((n, *example.shape[1:]), generator=generator, dtype=torch.float64)
+    return rows(example, n) + 0.1 * (1 + example.abs().max()) * noise.to(example)
 
 
 @contextmanager
@@ -292,20 +310,16 @@ def check_constants(model: Model, network: Network) -> None:
 
 
 @torch.no_grad()
-def check_faithful(network: Network, function: Callable[[Tensor], Tensor], example: Tensor) -> None:
-    """Compare with the model at other points and with single points, so that nothing went by unseen."""
-    generator = torch.Generator().manual_seed(0)
-    noise = torch.randn((3, *example.shape[1:]), generator=generator, dtype=torch.float64)
-    x = rows(example, 3) + 0.1 * (1 + example.abs().max()) * noise.to(example)
-    if not agree(network(x), function(x.clone())):
+def check_faithful(network: Network, x: Tensor, expected: Tensor) -> None:
+    """Compare with the model at points it was not traced at, and with one point alone, so that nothing went unseen."""
+    together, alone = ((*network.preactivations(points), network(points)) for points in (x, x[:1]))
+    if not agree(together[-1], expected):
         raise UnsupportedModel(
             "the traced program does not reproduce the model at other inputs: forward computes with input-dependent"
             " values outside torch (NumPy, .tolist()) or keeps a state"
         )
-    for i in range(len(x)):
-        together, alone = ((*network.preactivations(p), network(p)) for p in (x, x[i : i + 1]))
-        if not all(agree(t[i : i + 1], a) for t, a in zip(together, alone, strict=True)):
-            raise UnsupportedModel("a point's values depend on the other points of its batch")
+    if not all(agree(t[:1], a) for t, a in zip(together, alone, strict=True)):
+        raise UnsupportedModel("a point's values depend on the other points of its batch")
 
 
 def agree(a: Tensor, b: Tensor) -> bool:

@@ -1,0 +1,410 @@
+"""Compiled loops: cutting the cells of a plane, or the pieces of lines, along the boundaries of one site.
+
+A planar subdivision is a doubly connected edge list in flat arrays. Edge e has the half-edges 2e and 2e + 1, one on
+each side; half-edge h starts at vertex `origin[h]`, runs around cell `face[h]` (-1 outside) and is followed by
+`after[h]`. Cells are convex and neighbours share their vertices and edges, so a cut made on one side of an edge is
+there on the other side too, and no decision is made twice.
+
+A cell is cut by a boundary that has vertices of it above and below; the two parts are looked at again for further
+boundaries, so the work is proportional to the number of cells made, times their corners, not to cells times units.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+import numpy as np
+from numba import njit
+
+# places in the array of counters
+VERTICES, EDGES, CELLS, ROOT, STACKED = range(5)
+# what a kernel says when it stops
+DONE, FULL, TOO_MANY, TORN = range(4)
+
+
+@njit(cache=True, nogil=True)
+def sign(above, below, vertex, boundary):
+    word, one = boundary >> 6, np.uint64(1) << np.uint64(boundary & 63)
+    if above[vertex, word] & one:
+        return 1
+    if below[vertex, word] & one:
+        return -1
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def lowest_bit(word):
+    """The position of the lowest bit that is set."""
+    position = 0
+    while not (word >> np.uint64(position)) & np.uint64(1):
+        position += 1
+    return position
+
+
+@njit(cache=True, nogil=True)
+def new_vertex(a, b, boundary, vertex, values, breakpoints, tolerance, above, below, parents, weights):
+    """The point between a and b where the boundary runs: its values, and on which side of the others it lies.
+
+    What is above (below) at both ends is so between them; only boundaries with ends on both sides need a look.
+    """
+    units = values.shape[1]
+    unit, level = boundary % units, breakpoints[boundary // units]
+    za, zb = values[a, unit] - level, values[b, unit] - level
+    t = za / (za - zb)
+    for i in range(units):
+        values[vertex, i] = values[a, i] + t * (values[b, i] - values[a, i])
+    values[vertex, unit] = level
+    parents[vertex, 0], parents[vertex, 1], weights[vertex] = a, b, t
+    for w in range(above.shape[1]):
+        over, under = above[a, w] | above[b, w], below[a, w] | below[b, w]
+        mixed = over & under
+        over, under = over & ~mixed, under & ~mixed
+        while mixed:
+            bit = lowest_bit(mixed)
+            one = np.uint64(1) << np.uint64(bit)
+            mixed &= ~one
+            other = 64 * w + bit
+            z = values[vertex, other % units] - breakpoints[other // units]
+            if other != boundary and z > tolerance:
+                over |= one
+            elif other != boundary and z < -tolerance:
+                under |= one
+        above[vertex, w], below[vertex, w] = over, under
+
+
+@njit(cache=True, nogil=True)
+def split_edge(h, vertex, count, origin, after, before, face, label):
+    """Put a vertex on the edge of h; returns the half-edge that starts at it on the side of h."""
+    n, twin = 2 * count[EDGES], h ^ 1
+    m = n + 1
+    origin[n], origin[m], origin[twin] = vertex, origin[twin], vertex
+    after[n], before[after[h]], after[h], before[n] = after[h], n, n, h
+    before[m], after[before[twin]], after[m], before[twin] = before[twin], m, twin, m
+    face[n], face[m] = face[h], face[twin]
+    label[n >> 1] = label[h >> 1]
+    count[EDGES] += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def split_cell(cell, p, q, made_by, count, origin, after, before, face, label, start, source):
+    """Join the starts of half-edges p and q of a cell by an edge; the part from p to q becomes a new cell."""
+    n, new = 2 * count[EDGES], count[CELLS]
+    m = n + 1
+    origin[n], origin[m] = origin[p], origin[q]
+    a, b = before[p], before[q]
+    after[a], before[n], after[n], before[q] = n, a, q, n
+    after[b], before[m], after[m], before[p] = m, b, p, m
+    label[n >> 1] = made_by
+    face[n], start[cell] = cell, n
+    start[new], source[new] = m, cell
+    h = m
+    while True:
+        face[h] = new
+        h = after[h]
+        if h == m:
+            break
+    count[EDGES] += 1
+    count[CELLS] += 1
+    return new
+
+
+@njit(cache=True, nogil=True)
+def cutting(cell, start, origin, after, above, below):
+    """The lowest boundary that cuts a cell, or -1."""
+    for w in range(above.shape[1]):
+        over, under = np.uint64(0), np.uint64(0)
+        h = start[cell]
+        while True:
+            v = origin[h]
+            over |= above[v, w]
+            under |= below[v, w]
+            h = after[h]
+            if h == start[cell]:
+                break
+        if over & under:
+            return 64 * w + lowest_bit(over & under)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def ones(word):
+    """The number of bits that are set."""
+    n = 0
+    while word:
+        word &= word - np.uint64(1)
+        n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def room_needed(start, origin, after, above, below):
+    """At most how many vertices and cells the cuts will add: c lines make at most c (c - 1) / 2 crossings in a cell."""
+    vertices = cells = 0
+    for cell in range(len(start)):
+        c = 0
+        for w in range(above.shape[1]):
+            over, under = np.uint64(0), np.uint64(0)
+            h = start[cell]
+            while True:
+                v, u = origin[h], origin[h ^ 1]
+                over |= above[v, w]
+                under |= below[v, w]
+                vertices += ones((above[v, w] & below[u, w]) | (below[v, w] & above[u, w]))
+                h = after[h]
+                if h == start[cell]:
+                    break
+            c += ones(over & under)
+        vertices += c * (c - 1) // 2
+        cells += c + c * (c - 1) // 2
+    return vertices, cells
+
+
+@njit(cache=True, nogil=True)
+def passage(h, side, boundary, origin, after, above, below):
+    """From a vertex on one side to the first on the other: the last half-edge before, one that starts on it or -1."""
+    last, on = h, -1
+    while True:
+        h = after[h]
+        s = sign(above, below, origin[h], boundary)
+        if s == side:
+            last, on = h, -1
+        elif s == 0:
+            on = h if on < 0 else on
+        else:
+            return last, on, h
+
+
+@njit(cache=True, nogil=True)
+def cut_cells(
+    count, first_label, breakpoints, tolerance, values, above, below, xy, parents, weights,
+    origin, after, before, face, label, start, source, roots, stack, most,
+):  # fmt: skip
+    """Cut the cells that there were at the start, `roots`, along all boundaries of a site; can be called again."""
+    while count[ROOT] < roots or count[STACKED] > 0:
+        if count[STACKED] == 0:
+            stack[0] = count[ROOT]
+            count[STACKED] = 1
+            count[ROOT] += 1
+        room = min(len(xy) - count[VERTICES] - 2, len(label) - count[EDGES] - 3, len(start) - count[CELLS] - 1)
+        if room < 0:
+            return FULL
+        cell = stack[count[STACKED] - 1]
+        boundary = cutting(cell, start, origin, after, above, below)
+        if boundary < 0:
+            count[STACKED] -= 1
+            continue
+        if count[CELLS] >= most:
+            return TOO_MANY
+        h = start[cell]
+        while sign(above, below, origin[h], boundary) <= 0:
+            h = after[h]
+        begin = h
+        ends = np.empty(2, np.int64)
+        for k in range(2):
+            last, on, h = passage(h, 1 - 2 * k, boundary, origin, after, above, below)
+            if on < 0:
+                v = count[VERTICES]
+                a, b = origin[last], origin[last ^ 1]
+                new_vertex(a, b, boundary, v, values, breakpoints, tolerance, above, below, parents, weights)
+                for d in range(2):
+                    xy[v, d] = xy[a, d] + weights[v] * (xy[b, d] - xy[a, d])
+                count[VERTICES] += 1
+                on = split_edge(last, v, count, origin, after, before, face, label)
+            ends[k] = on
+        while h != begin:
+            if sign(above, below, origin[h], boundary) < 0:
+                return TORN
+            h = after[h]
+        made_by = first_label + boundary
+        new = split_cell(
+            cell, ends[0], ends[1], made_by, count, origin, after, before, face, label, start, source
+        )  # fmt: skip
+        stack[count[STACKED]] = new
+        count[STACKED] += 1
+    return DONE
+
+
+@njit(cache=True, nogil=True)
+def cell_bits(above, start, origin, after, bits):
+    """The boundaries each cell is above: those that one of its vertices is above."""
+    for cell in range(len(start)):
+        for w in range(above.shape[1]):
+            over = np.uint64(0)
+            h = start[cell]
+            while True:
+                over |= above[origin[h], w]
+                h = after[h]
+                if h == start[cell]:
+                    break
+            bits[cell, w] = over
+
+
+@njit(cache=True, nogil=True)
+def interpolate(rows, parents, weights, first):
+    """Values of the vertices from `first` on, between those of their parents, which come earlier."""
+    for v in range(first, len(rows)):
+        a, b, t = parents[v, 0], parents[v, 1], weights[v]
+        for i in range(rows.shape[1]):
+            rows[v, i] = rows[a, i] + t * (rows[b, i] - rows[a, i])
+
+
+@njit(cache=True, nogil=True)
+def loops(start, origin, after):
+    """The corners of every cell, one after another: where each begins, the vertices and the half-edges."""
+    offsets = np.zeros(len(start) + 1, np.int64)
+    for cell in range(len(start)):
+        h, n = start[cell], 0
+        while True:
+            n += 1
+            h = after[h]
+            if h == start[cell]:
+                break
+        offsets[cell + 1] = offsets[cell] + n
+    corners, sides = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
+    for cell in range(len(start)):
+        h = start[cell]
+        for k in range(offsets[cell], offsets[cell + 1]):
+            corners[k], sides[k] = origin[h], h
+            h = after[h]
+    return offsets, corners, sides
+
+
+@njit(cache=True, nogil=True)
+def ancestors(source, known):
+    """The cell, among the first `known`, that each cell was cut from."""
+    found = np.arange(len(source))
+    for cell in range(known, len(source)):
+        found[cell] = found[source[cell]]
+    return found
+
+
+# lines: vertices in a chain, piece v runs from vertex v to vertex after[v]
+
+
+@njit(cache=True, nogil=True)
+def cut_pieces(
+    count, first_label, breakpoints, tolerance, values, above, below, place, parents, weights,
+    after, label, source, roots, most,
+):  # fmt: skip
+    """Cut the pieces that start at the first `roots` vertices along all boundaries of a site; can be called again."""
+    while count[ROOT] < roots:
+        a = count[ROOT]
+        while after[a] >= 0:
+            b = after[a]
+            boundary = -1
+            for w in range(above.shape[1]):
+                mixed = (above[a, w] & below[b, w]) | (below[a, w] & above[b, w])
+                if mixed:
+                    boundary = 64 * w + lowest_bit(mixed)
+                    break
+            if boundary >= 0:
+                if count[VERTICES] >= len(place):
+                    return FULL
+                if count[VERTICES] >= most:
+                    return TOO_MANY
+                v = count[VERTICES]
+                new_vertex(a, b, boundary, v, values, breakpoints, tolerance, above, below, parents, weights)
+                place[v] = place[a] + weights[v] * (place[b] - place[a])
+                label[v], source[v] = first_label + boundary, a
+                after[a], after[v] = v, b
+                count[VERTICES] += 1
+            elif b < roots:
+                break
+            else:
+                a = b
+        count[ROOT] += 1
+    return DONE
+
+
+@njit(cache=True, nogil=True)
+def piece_room(after, above, below):
+    """At most how many vertices the cuts of a site will add to all pieces."""
+    vertices = 0
+    for a in range(len(after)):
+        for w in range(above.shape[1] if after[a] >= 0 else 0):
+            b = after[a]
+            vertices += ones((above[a, w] & below[b, w]) | (below[a, w] & above[b, w]))
+    return vertices
+
+
+@njit(cache=True, nogil=True)
+def chain(first, after):
+    """The vertices of a curve in order."""
+    n, v = 1, first
+    while after[v] >= 0:
+        v = after[v]
+        n += 1
+    order, v = np.empty(n, np.int64), first
+    for i in range(n):
+        order[i] = v
+        v = after[v]
+    return order
+
+
+# taking boundaries away again
+
+
+@njit(cache=True, nogil=True)
+def merge_cells(key, keys, vertices, origin, after, before, face, label):
+    """Join neighbouring cells with the same key: drops the edges between them and the vertices that become straight.
+
+    Returns which vertices and edges stay, and a half-edge of every cell, in the numbering from before.
+    """
+    edges = len(label)
+    stays = np.ones(edges, np.bool_)
+    for e in range(edges):
+        h, t = 2 * e, 2 * e + 1
+        if face[h] < 0 or face[t] < 0 or key[face[h]] != key[face[t]]:
+            continue
+        a, b, c, d = before[h], after[h], before[t], after[t]
+        after[a], before[d], after[c], before[b] = d, a, b, c
+        stays[e] = False
+    degree = np.zeros(vertices, np.int32)
+    for h in range(2 * edges):
+        if stays[h >> 1]:
+            degree[origin[h]] += 1
+            face[h] = key[face[h]] if face[h] >= 0 else -1
+    for h in range(2 * edges):
+        p, v = before[h], origin[h]
+        if not stays[h >> 1] or degree[v] != 2 or p >> 1 == h >> 1 or label[p >> 1] != label[h >> 1]:
+            continue
+        origin[p ^ 1] = origin[h ^ 1]
+        after[p], before[after[h]] = after[h], p
+        before[p ^ 1], after[before[h ^ 1]] = before[h ^ 1], p ^ 1
+        stays[h >> 1] = False
+        degree[v] = 0
+    start = np.full(keys, -1, np.int32)
+    for h in range(2 * edges):
+        if stays[h >> 1] and face[h] >= 0:
+            start[face[h]] = h
+    return degree > 0, stays, start
+
+
+# finding points
+
+
+@njit(cache=True, nogil=True)
+def walk(points, xy, ends, cells, starts, sides):
+    """The cell of each point: from cell to cell through the side that the point lies farthest beyond; -1 outside."""
+    found = np.empty(len(points), np.int64)
+    cell = 0
+    for p in range(len(points)):
+        x, y = points[p]
+        for _ in range(len(starts)):
+            worst, through = 0.0, -1
+            for k in range(starts[cell], starts[cell + 1]):
+                e, side = sides[k] >> 1, sides[k] & 1
+                a, b = ends[e, side], ends[e, 1 - side]
+                dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+                beyond = (dy * (x - xy[a, 0]) - dx * (y - xy[a, 1])) / max(np.sqrt(dx * dx + dy * dy), 1e-300)
+                if beyond > worst:
+                    worst, through = beyond, sides[k]
+            if through < 0:
+                found[p] = cell
+                break
+            following = cells[through >> 1, 1 - (through & 1)]
+            if following < 0:
+                found[p] = -1
+                break
+            cell = following
+        else:
+            found[p] = cell  # it went in a circle: on a border, to within rounding
+    return found

@@ -1,0 +1,282 @@
+"""The exact linear regions of a network along lines and curves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionscope import plots
+from regionscope.geometry import kernels, maps
+from regionscope.geometry.patterns import Column, Ints, owners, winners
+from regionscope.geometry.predicates import Floats, Words
+from regionscope.geometry.sweep import Cut, Sweep, enlarged, exact, is_last_round, run_to_the_end, say_if_compiling
+from regionscope.network import Network, Site
+from regionscope.recording import UnsupportedModel
+from regionscope.tracing import Model, as_network
+
+
+@dataclass(frozen=True, eq=False)
+class LineCells:
+    """The cells of a network along a line or curve, exact to the rounding of float64; made by `line_cells`.
+
+    Places are fractions of the length, from 0 at the start to 1 at the end. Cell i runs from breakpoint i - 1 to i.
+    """
+
+    points: Tensor  # (k, *input_shape): the corners of the curve
+    breakpoints: Floats  # (n - 1,) where one cell ends and the next begins
+    packed_patterns: Words
+    columns: tuple[Column, ...]
+    site: Ints  # of the unit that switches at each breakpoint: its place in `sites`
+    unit: Ints
+    sites: tuple[Site, ...]
+    outputs: Floats  # (n + 1, k) at the start, the breakpoints and the end
+    network: Network = field(repr=False)
+
+    def __len__(self) -> int:
+        """The number of activation regions."""
+        return len(self.breakpoints) + 1
+
+    def __repr__(self) -> str:
+        return f"LineCells({len(self)} cells, length {self.length:.6g})"
+
+    @property
+    def layers(self) -> Ints:
+        """The layer of the unit that switches at each breakpoint."""
+        return np.array([site.layer for site in self.sites] or [0], np.int32)[self.site]
+
+    @property
+    def patterns(self) -> Ints:
+        """The piece every unit is on, and the position of every winner of max-pooling and its like: (n, units)."""
+        return np.concatenate([column.unpacked(self.packed_patterns) for column in self.columns], axis=1)
+
+    @cached_property
+    def _path(self) -> Floats:
+        """The fraction of the length at each corner of the curve."""
+        steps = (self.points[1:] - self.points[:-1]).flatten(1).norm(dim=1).numpy()
+        return np.concatenate([[0.0], np.cumsum(steps)]) / max(float(steps.sum()), np.finfo(float).tiny)
+
+    @property
+    def length(self) -> float:
+        """Of the whole curve."""
+        return float((self.points[1:] - self.points[:-1]).flatten(1).norm(dim=1).sum())
+
+    @property
+    def lengths(self) -> Floats:
+        """Of every cell."""
+        return np.diff(self.breakpoints, prepend=0.0, append=1.0) * self.length
+
+    def at(self, places: Floats) -> Tensor:
+        """The points of input space at these fractions of the length, (n, *input_shape)."""
+        return along(self.points, np.interp(places, self._path, np.arange(len(self.points))))
+
+    @cached_property
+    def centres(self) -> Floats:
+        """The middle of each cell."""
+        ends = np.concatenate([[0.0], self.breakpoints, [1.0]])
+        return np.asarray((ends[1:] + ends[:-1]) / 2)
+
+    def _directions(self, places: Floats) -> Tensor:
+        """The unit vector along the curve just before each place, (n, *input_shape)."""
+        piece = np.clip(np.searchsorted(self._path, places) - 1, 0, len(self.points) - 2)
+        steps: Tensor = self.points[piece + 1] - self.points[piece]
+        size: Tensor = steps.flatten(1).norm(dim=1).clamp_min(1e-300)
+        return steps / size.view(-1, *[1] * (steps.dim() - 1))
+
+    def affine_maps(self) -> tuple[Floats, Floats]:
+        """Slope (n, k) per unit of length and value (n, k) of the outputs at the centre of each cell."""
+        x = self.at(self.centres)
+        values, slopes = maps.derivatives(self.network, x, self._directions(self.centres)[None])
+        return slopes[:, :, 0], values
+
+    def functional_count(self) -> int:
+        """The number of functional regions: neighbours on which the network is one affine map are joined."""
+        if len(self) == 1:
+            return 1
+        u = self._directions(self.breakpoints)[None]
+        before, after = (
+            maps.derivatives(self.network, self.at(side), u)[1] for side in (self.centres[:-1], self.centres[1:])
+        )
+        return 1 + int((~maps.same_maps(before, after)).sum())
+
+    @property
+    def corners(self) -> Floats:
+        """All places where the outputs may bend: breakpoints and the corners of the curve."""
+        return np.unique(np.concatenate([self._path, self.breakpoints]))
+
+    @property
+    def corner_outputs(self) -> Floats:
+        """The outputs there."""
+        return self.network(self.at(self.corners)).reshape(len(self.corners), -1).numpy()
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """The outputs along the line with the breakpoints; see `regionscope.plots.line`."""
+        return plots.line(self, ax, **options)
+
+
+def line_cells(
+    model: Model | Network, start: Tensor, end: Tensor, *, max_cells: int = 10_000_000, show_progress: bool = False
+) -> Any:
+    """The exact linear regions of a piecewise-linear network on the segment from start to end (HR 3.1).
+
+    `start` and `end` have the shape of an input, for one `LineCells`; or (n, *input_shape) for a list of n, found
+    together. The work is below one forward pass at the breakpoints.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU())
+    >>> _ = model[0].weight.data.fill_(1.0), model[0].bias.data.copy_(torch.tensor([-1.0, -3.0]))
+    >>> cells = line_cells(model, torch.tensor([0.0]), torch.tensor([4.0]))
+    >>> len(cells), cells.breakpoints
+    (3, array([0.25, 0.75]))
+    """
+    start, end = start.detach(), end.detach()
+    if start.shape != end.shape:
+        raise ValueError(f"start and end must have one shape, got {tuple(start.shape)} and {tuple(end.shape)}")
+    net = exact(as_network_of_points(model, start))
+    single = tuple(start.shape) == net.input_shape
+    starts, ends = (p[None] if single else p for p in (start, end))
+    found = cells_along(net, list(torch.stack([starts, ends], dim=1)), max_cells, show_progress)
+    return found[0] if single else found
+
+
+def curve_cells(
+    model: Model | Network,
+    points: Tensor,
+    *,
+    closed: bool = False,
+    max_cells: int = 10_000_000,
+    show_progress: bool = False,
+) -> LineCells:
+    """The exact linear regions along a polyline through points (k, *input_shape), back to its start if `closed`.
+
+    A corner of the curve is a breakpoint only if a unit switches there.
+    """
+    if len(points) < 2:
+        raise ValueError(f"a curve needs at least 2 points, got {len(points)}")
+    net = exact(as_network(model, points))
+    curve = torch.cat([points, points[:1]]) if closed else points
+    return cells_along(net, [curve.detach()], max_cells, show_progress)[0]
+
+
+def as_network_of_points(model: Model | Network, points: Tensor) -> Network:
+    """A network for which `points` are one input or a batch of them; a batch if both would do."""
+    if isinstance(model, Network) or points.dim() == 1:
+        return as_network(model, points[None])
+    try:
+        return as_network(model, points)
+    except UnsupportedModel:
+        raise
+    except (RuntimeError, ValueError):  # torch: the shapes do not fit
+        return as_network(model, points[None])
+
+
+class Chains:
+    """Curves that are being cut: piece v runs from vertex v to vertex after[v]; the last vertex of a curve has none."""
+
+    def __init__(self, curves: Sequence[Tensor]) -> None:
+        sizes = np.array([len(curve) for curve in curves])
+        n, self.ends = int(sizes.sum()), np.cumsum(sizes) - 1
+        self.begins = self.ends - sizes + 1
+        self.curve = np.repeat(np.arange(len(curves)), sizes)
+        self.place = np.arange(n) - np.repeat(self.begins, sizes).astype(np.float64)  # corner i is at place i
+        self.after = np.arange(1, n + 1, dtype=np.int32)
+        self.after[self.ends] = -1
+        self.label = np.full(n, -1, np.int32)
+        self.source = np.arange(n, dtype=np.int32)
+        self.patterns: Words = np.zeros((n, 0), np.uint64)
+
+    def cut(self, cut: Cut, most: int) -> Cut:
+        """Cut all pieces by a site; returns the cut with the vertices it has made."""
+        roots, site = len(self.place), cut.boundaries.site
+        room = kernels.piece_room(self.after, cut.above, cut.below)
+        for name in ("place", "after", "label", "source"):
+            setattr(self, name, enlarged(getattr(self, name), roots + room))
+        cut, count = cut.grown(roots + room), np.array([roots, 0, 0, 0, 0])
+
+        def kernel() -> int:
+            return int(kernels.cut_pieces(
+                count, cut.boundaries.first, cut.breakpoints, cut.tolerance, cut.values, cut.above, cut.below,
+                self.place, cut.parents, cut.weights, self.after, self.label, self.source, roots, most,
+            ))  # fmt: skip
+
+        def full() -> None:
+            raise AssertionError("a piece has more breakpoints than its ends differ in")
+
+        run_to_the_end(kernel, full, lambda: f"more than max_cells={most:,} breakpoints, cutting by {site.name!r}")
+        for name in ("place", "after", "label", "source"):
+            setattr(self, name, getattr(self, name)[: count[kernels.VERTICES]])
+        ancestors = kernels.ancestors(self.source, roots)
+        self.patterns, self.curve = self.patterns[ancestors], self.curve[ancestors]
+        return cut
+
+    def note_bits(self, cut: Cut) -> None:
+        """Add to the pattern of every piece the boundaries of this site that it is above."""
+        following = np.where(self.after >= 0, self.after, np.arange(len(self.after)))
+        above = cut.above[: len(self.place)]
+        self.patterns = np.concatenate([self.patterns, above | above[following]], axis=1)
+
+    def middles(self, curves: Sequence[Tensor]) -> Tensor:
+        """The point of input space in the middle of each piece."""
+        following = np.where(self.after >= 0, self.after, np.arange(len(self.after)))
+        middle = (self.place + self.place[following]) / 2
+        x = torch.empty(len(middle), *curves[0].shape[1:], dtype=torch.float64)
+        for number, curve in enumerate(curves):
+            mine = self.curve == number
+            x[torch.from_numpy(mine)] = along(curve, middle[mine])
+        return x
+
+
+def along(curve: Tensor, places: Floats) -> Tensor:
+    """The points of a polyline (k, ...) at places from 0 to k - 1; corner i is at place i."""
+    piece = np.clip(places.astype(np.int64), 0, len(curve) - 2)
+    t = torch.from_numpy(places - piece).view(-1, *[1] * (curve.dim() - 1))
+    return curve[piece] + t * (curve[piece + 1] - curve[piece])
+
+
+@torch.no_grad()
+def cells_along(net: Network, curves: list[Tensor], max_cells: int, show_progress: bool) -> list[LineCells]:
+    """The cells of all curves, cut together by all sites of a frozen network."""
+    curves = [net_points(net, curve) for curve in curves]
+    say_if_compiling()
+    sweep = Sweep(net, torch.cat(curves), None, show_progress)
+    chains = Chains(curves)
+    for cut in sweep.cuts():
+        done = chains.cut(cut, max_cells)
+        sweep.moved(done, len(chains.place))
+        tournament = cut.boundaries.tournament
+        if tournament not in net.winners:
+            chains.note_bits(done)
+        elif is_last_round(cut.boundaries, sweep.boundaries):
+            won = winners(net, tournament, chains.middles(curves))
+            chains.patterns = np.concatenate([chains.patterns, won], axis=1)
+    return [gathered(net, curve, chains, sweep, number) for number, curve in enumerate(curves)]
+
+
+def net_points(net: Network, curve: Tensor) -> Tensor:
+    """The corners of a curve as float64 points of the network."""
+    return net.checked(curve.cpu().double().reshape(len(curve), *net.input_shape))
+
+
+def gathered(net: Network, curve: Tensor, chains: Chains, sweep: Sweep, number: int) -> LineCells:
+    """The cells of one curve: pieces in order, those with the same pattern joined."""
+    order = kernels.chain(chains.begins[number], chains.after)
+    pieces, patterns = order[:-1], chains.patterns[order[:-1]]
+    new = np.flatnonzero((patterns[1:] != patterns[:-1]).any(axis=1)) + 1  # pieces at whose start a cell begins
+    ends = np.concatenate([[0], new, [len(pieces)]])
+    assert sweep.outputs is not None
+    cells = LineCells(
+        points=curve,
+        breakpoints=np.zeros(len(new)),
+        packed_patterns=patterns[ends[:-1]],
+        columns=tuple(sweep.columns),
+        site=np.zeros(0, np.int32),
+        unit=np.zeros(0, np.int32),
+        sites=net.sites,
+        outputs=sweep.outputs[order[ends]],
+        network=net,
+    )
+    site, unit = owners(chains.label[order[new]], sweep.boundaries)
+    fractions = np.interp(chains.place[order[new]], np.arange(len(curve)), cells._path)
+    return replace(cells, breakpoints=fractions, site=site, unit=unit)

@@ -1,0 +1,37 @@
+"""The affine map of a network inside a cell, from its value and derivatives at one point there."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionscope.geometry.predicates import SAME_MAP, Floats
+from regionscope.network import Network
+
+
+def derivatives(net: Network, x: Tensor, directions: Tensor, batch_size: int = 4096) -> tuple[Floats, Floats]:
+    """Outputs (n, k) and their derivatives along each direction (m, *input_shape) or (m, n, *input_shape): (n, k, m).
+
+    By forward differentiation, so exact to rounding however small the cell is.
+    """
+    each = directions if directions.dim() == x.dim() + 1 else directions[:, None].expand(-1, *x.shape)
+    program = net.program.pruned([net.output])
+    values, slopes = [], []
+    for start in range(0, len(x), batch_size):
+        part = slice(start, start + batch_size)
+        along = []
+        for u in each:
+            f, df = torch.func.jvp(lambda p: program.run(p)[0], (x[part],), (u[part].contiguous(),))[:2]
+            along.append(df.detach().reshape(len(df), -1))
+        values.append(f.detach().reshape(len(f), -1))
+        slopes.append(torch.stack(along, dim=-1))
+    return torch.cat(values).numpy(), torch.cat(slopes).numpy()
+
+
+def same_maps(a: Floats, b: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which rows of two lists of slopes (n, ...) are equal but for rounding.
+
+    Neighbouring cells have the same values on their common border, so equal slopes mean equal maps.
+    """
+    a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
+    size = np.maximum(np.abs(a).max(axis=1, initial=0), np.abs(b).max(axis=1, initial=0))
+    return np.asarray(np.abs(a - b).max(axis=1, initial=0) <= SAME_MAP * size)

@@ -1,0 +1,119 @@
+"""What a pattern of a cell holds, packed in 64-bit words: a bit a boundary, or the winner of a tournament."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regionscope.geometry.predicates import Words, words
+from regionscope.network import Network, Site
+
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Boundaries:
+    """The boundaries of one site: one for every breakpoint of every unit, numbered from `first`.
+
+    Boundary `first + t * units + i` is where unit i passes breakpoint t.
+    """
+
+    site: Site
+    first: int
+
+    @property
+    def count(self) -> int:
+        return len(self.site.breakpoints) * self.site.units
+
+    @property
+    def tournament(self) -> str | None:
+        """The tournament of which this site is a round."""
+        name, slash, _ = self.site.name.partition("/")
+        return name if slash else None
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where a pattern keeps a site (`breakpoints` bits a unit) or a tournament (32 bits a winner, no breakpoints)."""
+
+    name: str
+    first_word: int
+    words: int
+    entries: int
+    breakpoints: int = 0
+
+    def unpacked(self, patterns: Words) -> NDArray[np.int32]:
+        """The piece each unit is on, or the position of each winner: (n, units)."""
+        part = np.ascontiguousarray(patterns[:, self.first_word : self.first_word + self.words])
+        if not self.breakpoints:
+            return np.asarray(part.view(np.int32)[:, : self.entries])
+        bits = np.unpackbits(part.view(np.uint8), axis=1, count=self.entries * self.breakpoints, bitorder="little")
+        return np.asarray(bits.reshape(len(part), self.breakpoints, self.entries).sum(axis=1, dtype=np.int32))
+
+
+def numbered(sites: Iterable[Site]) -> list[Boundaries]:
+    """The boundaries of all sites, numbered in order."""
+    first, found = 0, []
+    for site in sites:
+        found.append(Boundaries(site, first))
+        first += found[-1].count
+    return found
+
+
+def owners(labels: Ints, boundaries: Sequence[Boundaries]) -> tuple[Ints, Ints]:
+    """The site (its place in the list, -1 for none) and the unit of each boundary number."""
+    firsts = np.array([b.first for b in boundaries], np.int64)
+    site = np.where(labels >= 0, np.searchsorted(firsts, labels, side="right") - 1, -1).astype(np.int32)
+    units = np.array([b.site.units for b in boundaries] or [1], np.int64)
+    unit = np.where(labels >= 0, (labels - firsts[site]) % units[site] if len(firsts) else 0, -1)
+    return site, unit.astype(np.int32)
+
+
+def columns_of(boundaries: Sequence[Boundaries], net: Network) -> list[Column]:
+    """The columns of a pattern, site by site; the rounds of a tournament share one."""
+    columns: list[Column] = []
+    first = 0
+    for b in boundaries:
+        name, entries, breakpoints = b.site.name, b.site.units, len(b.site.breakpoints)
+        if b.tournament in net.winners:
+            name, breakpoints = str(b.tournament), 0
+            shape = net.program.shapes[net.winners[name]]
+            entries = int(np.prod([size for size in shape if isinstance(size, int)]))
+        if not any(c.name == name for c in columns):
+            size = words(entries * breakpoints if breakpoints else 32 * entries)
+            columns.append(Column(name, first, size, entries, breakpoints))
+            first += size
+    return columns
+
+
+@torch.no_grad()
+def winners(net: Network, tournament: str, x: Tensor) -> Words:
+    """Who wins a tournament at points x, packed: (n, words)."""
+    (won,) = net.program.pruned([net.winners[tournament]]).run(x)
+    won = won.reshape(len(x), -1)
+    packed = np.zeros((len(x), 2 * words(32 * won.shape[1])), np.int32)
+    packed[:, : won.shape[1]] = won.numpy()
+    return packed.view(np.uint64)
+
+
+def patterns_at(net: Network, columns: Sequence[Column], x: Tensor, batch_size: int = 8192) -> Words:
+    """The packed patterns of points, by evaluating the network there."""
+    packed = np.zeros((len(x), sum(c.words for c in columns)), np.uint64)
+    sites = {site.name: number for number, site in enumerate(net.sites)}
+    for start in range(0, len(x), batch_size):
+        rows = slice(start, start + batch_size)
+        values = net.preactivations(x[rows])
+        for c in columns:
+            place = slice(c.first_word, c.first_word + c.words)
+            if not c.breakpoints:
+                packed[rows, place] = winners(net, c.name, x[rows])
+                continue
+            z = values[sites[c.name]].reshape(len(x[rows]), -1)
+            bits = torch.cat([z > b for b in net.sites[sites[c.name]].breakpoints], dim=1).numpy()
+            padded = np.zeros((len(bits), 64 * c.words), np.uint8)
+            padded[:, : bits.shape[1]] = bits
+            packed[rows, place] = np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+    return packed

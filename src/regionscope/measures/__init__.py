@@ -1,0 +1,1 @@
+"""What can be measured of a network at points of its input space."""

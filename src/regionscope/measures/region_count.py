@@ -1,0 +1,77 @@
+"""The exact number of linear regions near a point."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from tqdm import tqdm
+
+from regionscope.geometry import kernels
+from regionscope.geometry.planes import Planes
+from regionscope.geometry.predicates import Floats
+from regionscope.geometry.subdivision import Subdivision, subdivide
+from regionscope.geometry.sweep import exact, say_if_compiling
+from regionscope.network import Network
+from regionscope.points import Data, all_points
+from regionscope.results import Estimate
+from regionscope.tracing import Model, as_network
+
+SHAPES = ("square", "disc")
+
+
+def local_region_count(
+    model: Model | Network,
+    data: Data,
+    *,
+    radius: float,
+    shape: str = "square",
+    axes: ArrayLike | None = None,
+    generator: torch.Generator | None = None,
+    batch_size: int = 128,
+    max_cells: int = 10_000_000,
+    show_progress: bool = False,
+) -> Estimate:
+    """The number of linear regions that meet a square or disc of the given radius around each point (PD 3.3, Fig. 14).
+
+    Exact at each point, on one plane through it: in a random direction drawn from `generator`, or along `axes` (2, d),
+    orthonormal rows, the same for all points. A square has half-side `radius`. Planes are cut together, `batch_size` at
+    a time, on all cores.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
+    >>> _ = model[0].weight.data.fill_(1.0), model[0].bias.data.zero_()
+    >>> local_region_count(model, torch.tensor([[0.1, 0.1], [5.0, 5.0]]), radius=0.5).per_point
+    array([2., 1.])
+    """
+    if shape not in SHAPES:
+        raise ValueError(f"shape must be square or disc, got {shape!r}")
+    if not radius > 0:
+        raise ValueError(f"radius must be positive, got {radius}")
+    points = all_points(data)
+    net = as_network(model, points[:1])
+    points, net = net.checked(points).cpu(), exact(net)
+    planes = Planes.around(points, radius, axes=axes, generator=generator)
+    say_if_compiling()
+
+    def counted(part: Planes) -> Floats:
+        made, _ = subdivide(net, part, max_cells=max_cells)
+        near = meets_disc(made, radius) if shape == "disc" else np.ones(len(made.start), bool)
+        return np.bincount(made.polygon[near], minlength=len(part)).astype(np.float64)
+
+    parts = [planes[i : i + batch_size] for i in range(0, len(planes), batch_size)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        bar = tqdm(pool.map(counted, parts), total=len(parts), desc="planes", disable=not show_progress)
+        counts = np.concatenate(list(bar))
+    return Estimate("local region count", counts, exact=True, unit=f"regions in a {shape} of radius {radius:g}")
+
+
+def meets_disc(cells: Subdivision, radius: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which cells come nearer to the origin of the plane than the radius."""
+    offsets, corners, sides = kernels.loops(cells.start, cells.origin, cells.after)
+    a = cells.xy[corners]
+    along = cells.xy[cells.origin[sides ^ 1]] - a
+    t = np.clip(-(a * along).sum(axis=1) / np.maximum((along**2).sum(axis=1), np.finfo(float).tiny), 0, 1)
+    distance = np.minimum.reduceat(np.linalg.norm(a + t[:, None] * along, axis=1), offsets[:-1])
+    left = along[:, 0] * -a[:, 1] + along[:, 1] * a[:, 0] >= 0  # the origin lies to the left of the side
+    return np.asarray(np.logical_and.reduceat(left, offsets[:-1]) | (distance < radius))

@@ -1,0 +1,136 @@
+"""Pictures of results: each function takes a result and optional axes and returns the axes."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import LogNorm, Normalize
+from numpy.typing import ArrayLike, NDArray
+
+COLOURS = ("pattern", "layer", "gradient", "class", "none")
+BOUNDARY = "#d62728"
+
+
+def regions(
+    cells: Any,
+    ax: Any = None,
+    *,
+    colour: str = "pattern",
+    boundaries: bool | None = None,
+    decision: bool | None = None,
+    points: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> Any:
+    """The cells of a plane, filled by `colour`: "pattern", "layer", "gradient", "class" or "none".
+
+    `boundaries` draws the sides of cells by layer (early layers dark; by default if there are at most 20,000 cells),
+    `decision` the decision boundary in red (by default if there are several outputs), `points` (n, 2) data in plane
+    coordinates with their `labels`.
+    """
+    if colour not in COLOURS:
+        raise ValueError(f"colour must be one of {', '.join(COLOURS)}, got {colour!r}")
+    ax = ax or plt.figure(figsize=(6, 6), layout="constrained").add_subplot()
+    if colour != "none":
+        _fill(cells, ax, colour)
+    if boundaries if boundaries is not None else len(cells) <= 20_000:
+        _draw_boundaries(cells, ax)
+    several = cells.outputs is not None and cells.outputs.shape[1] > 1
+    if decision if decision is not None else several:
+        ax.add_collection(LineCollection(cells.decision_boundary().segments, colors=BOUNDARY, linewidths=1.6, zorder=3))
+    if points is not None:
+        _draw_points(np.asarray(points), labels, ax)
+    low, high = cells.plane.domain.min(axis=0), cells.plane.domain.max(axis=0)
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="first axis", ylabel="second axis")
+    ax.set_title(f"{len(cells):,} linear regions", fontsize=10)
+    return ax
+
+
+def _fill(cells: Any, ax: Any, colour: str) -> None:
+    polygons = PolyCollection(cells.polygons, edgecolors="face", linewidths=0.1, antialiased=len(cells) <= 20_000)
+    if colour == "pattern":
+        polygons.set(facecolor=_hashed(cells.packed_patterns))
+        ax.add_collection(polygons)
+        return
+    values, label, cmap, norm = _values(cells, colour)
+    polygons.set(array=values, cmap=cmap, norm=norm)
+    ax.add_collection(polygons)
+    bar = ax.figure.colorbar(ScalarMappable(polygons.norm, polygons.cmap), ax=ax, label=label, shrink=0.8)
+    if colour != "gradient":
+        bar.set_ticks(np.unique(values))
+
+
+def _values(cells: Any, colour: str) -> tuple[NDArray[Any], str, Any, Any]:
+    """A number for each cell, what it means, and how to colour it."""
+    if colour == "gradient":
+        norms = np.maximum(cells.gradient_norms, 1e-12)
+        wide = norms.max() > 20 * norms.min()
+        return norms, "gradient norm along the plane", "viridis", LogNorm() if wide else None
+    if colour == "class":
+        classes = cells.classes
+        return (
+            classes,
+            "class",
+            plt.get_cmap("tab10" if classes.max() < 10 else "viridis", max(10, classes.max() + 1)),
+            (Normalize(-0.5, max(9, classes.max()) + 0.5)),
+        )
+    layers = max((site.layer for site in cells.sites), default=1)
+    deepest = np.zeros(len(cells), int)
+    for side in range(2):
+        inner = cells.edges.cells[:, side] >= 0
+        np.maximum.at(deepest, cells.edges.cells[inner, side], cells.edges.layer[inner])
+    return (
+        deepest,
+        "deepest layer that bounds the cell",
+        plt.get_cmap("viridis", layers + 1),
+        Normalize(-0.5, layers + 0.5),
+    )
+
+
+def _hashed(patterns: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """A pale colour for each pattern, the same in every picture."""
+    code = np.full(len(patterns), 0x9E3779B97F4A7C15, np.uint64)
+    with np.errstate(over="ignore"):
+        for word in patterns.T:
+            code = (code ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+            code ^= code >> np.uint64(29)
+    shades = (code[:, None] >> np.array([8, 24, 40], np.uint64) & np.uint64(255)).astype(float) / 255
+    return 0.55 + 0.43 * shades
+
+
+def _draw_boundaries(cells: Any, ax: Any) -> None:
+    layers = max((site.layer for site in cells.sites), default=0)
+    ends = cells.vertices[cells.edges.vertices]
+    for layer in range(layers, 0, -1):
+        shade = 0.65 * (layer - 1) / max(1, layers - 1)
+        mine = cells.edges.layer == layer
+        width = 0.9 - 0.5 * (layer - 1) / max(1, layers - 1)
+        ax.add_collection(LineCollection(ends[mine], colors=str(shade), linewidths=width, zorder=2))
+
+
+def _draw_points(points: NDArray[Any], labels: ArrayLike | None, ax: Any) -> None:
+    ax.scatter(*points.T, s=30, c="black", edgecolors="white", linewidths=0.8, zorder=4)
+    for point, label in zip(points, np.asarray(labels if labels is not None else []), strict=False):
+        ax.annotate(
+            str(label), point, xytext=(5, 5), textcoords="offset points", fontsize=9, fontweight="bold", zorder=5
+        )
+
+
+def line(cells: Any, ax: Any = None, *, output: int | None = None) -> Any:
+    """The outputs of a network along a line, with a mark at every breakpoint, dark for early layers (HR Fig. 4)."""
+    ax = ax or plt.figure(figsize=(7, 3.5), layout="constrained").add_subplot()
+    places = np.concatenate([[0.0], cells.breakpoints, [1.0]])
+    for k in range(cells.outputs.shape[1]) if output is None else [output]:
+        ax.plot(cells.corners, cells.corner_outputs[:, k], lw=1.2, label=f"output {k}")
+    layers = max(cells.layers.max(initial=1), 1)
+    for layer in range(1, layers + 1):
+        shade = str(0.7 * (layer - 1) / max(1, layers - 1))
+        ax.vlines(
+            cells.breakpoints[cells.layers == layer], 0, 0.05, transform=ax.get_xaxis_transform(), colors=shade, lw=0.6
+        )
+    ax.set(xlim=(places[0], places[-1]), xlabel="position along the line", ylabel="output")
+    ax.set_title(f"{len(cells):,} linear regions", fontsize=10)
+    if 1 < cells.outputs.shape[1] <= 10 and output is None:
+        ax.legend(fontsize=7, ncols=2)
+    return ax

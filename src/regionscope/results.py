@@ -1,0 +1,48 @@
+"""What a measure returns."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A measure at points: one number a point, and its mean with the standard error over points.
+
+    `exact` says that the number at each point has no error of its own; `unit` says what is counted.
+    """
+
+    name: str
+    per_point: NDArray[np.float64]  # (n,)
+    per_layer: NDArray[np.float64] | None = None  # (n, layers)
+    exact: bool = False
+    unit: str = ""
+
+    @property
+    def n(self) -> int:
+        """The number of points."""
+        return len(self.per_point)
+
+    @property
+    def mean(self) -> float:
+        """Over the points."""
+        return float(self.per_point.mean())
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the mean; NaN for a single point."""
+        return float(self.per_point.std(ddof=1) / np.sqrt(self.n)) if self.n > 1 else float("nan")
+
+    def __repr__(self) -> str:
+        kind = "exact at each point" if self.exact else "estimated"
+        return f"Estimate({self.name} = {self.mean:.6g} ± {self.stderr:.2g}, n = {self.n}, {kind})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary, ready for JSON."""
+        layers = None if self.per_layer is None else self.per_layer.mean(axis=0).tolist()
+        return {
+            "name": self.name, "mean": self.mean, "stderr": self.stderr, "n": self.n, "exact": self.exact,
+            "unit": self.unit, "per_layer": layers,
+        }  # fmt: skip
