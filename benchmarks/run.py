@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-FILES = ("tracing",)
+FILES = ("tracing", "geometry")
 
 
 def main() -> int:

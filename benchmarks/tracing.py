@@ -3,15 +3,11 @@
 from collections.abc import Iterator
 
 import torch
+from networks import he_mlp, images
 from timing import Ratio, cost
 from torch import nn
 
 import regionscope as rs
-
-
-def mlp() -> nn.Module:
-    hidden = [layer for _ in range(3) for layer in (nn.Linear(200, 200), nn.ReLU())]
-    return nn.Sequential(nn.Linear(784, 200), nn.ReLU(), *hidden, nn.Linear(200, 10))
 
 
 def cnn() -> nn.Module:
@@ -24,8 +20,8 @@ def cnn() -> nn.Module:
 def ratios() -> Iterator[Ratio]:
     torch.manual_seed(0)
     for name, model, x in (
-        ("784-200x4-10", mlp(), torch.randn(1000, 784)),
-        ("CNN", cnn(), torch.randn(1000, 1, 28, 28)),
+        ("784-200x4-10", he_mlp(784, 200, 200, 200, 200, 10), images(1000)),
+        ("CNN", cnn(), images(1000).view(-1, 1, 28, 28)),
     ):
         net = rs.trace(model, x[:1])
         with torch.no_grad():

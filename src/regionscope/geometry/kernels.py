@@ -39,18 +39,21 @@ def lowest_bit(word):
 
 
 @njit(cache=True, nogil=True)
-def new_vertex(a, b, boundary, vertex, values, breakpoints, tolerance, above, below, parents, weights):
+def new_vertex(a, b, boundary, vertex, values, fresh, breakpoints, tolerance, above, below, parents, weights):
     """The point between a and b where the boundary runs: its values, and on which side of the others it lies.
 
     What is above (below) at both ends is so between them; only boundaries with ends on both sides need a look.
     """
-    units = values.shape[1]
+    old, units = values.shape
+    at_a = values[a] if a < old else fresh[a - old]
+    at_b = values[b] if b < old else fresh[b - old]
+    here = fresh[vertex - old]
     unit, level = boundary % units, breakpoints[boundary // units]
-    za, zb = values[a, unit] - level, values[b, unit] - level
+    za, zb = at_a[unit] - level, at_b[unit] - level
     t = za / (za - zb)
     for i in range(units):
-        values[vertex, i] = values[a, i] + t * (values[b, i] - values[a, i])
-    values[vertex, unit] = level
+        here[i] = at_a[i] + t * (at_b[i] - at_a[i])
+    here[unit] = level
     parents[vertex, 0], parents[vertex, 1], weights[vertex] = a, b, t
     for w in range(above.shape[1]):
         over, under = above[a, w] | above[b, w], below[a, w] | below[b, w]
@@ -61,7 +64,7 @@ def new_vertex(a, b, boundary, vertex, values, breakpoints, tolerance, above, be
             one = np.uint64(1) << np.uint64(bit)
             mixed &= ~one
             other = 64 * w + bit
-            z = values[vertex, other % units] - breakpoints[other // units]
+            z = here[other % units] - breakpoints[other // units]
             if other != boundary and z > tolerance:
                 over |= one
             elif other != boundary and z < -tolerance:
@@ -174,7 +177,7 @@ def passage(h, side, boundary, origin, after, above, below):
 
 @njit(cache=True, nogil=True)
 def cut_cells(
-    count, first_label, breakpoints, tolerance, values, above, below, xy, parents, weights,
+    count, first_label, breakpoints, tolerance, values, fresh, above, below, xy, parents, weights,
     origin, after, before, face, label, start, source, roots, stack, most,
 ):  # fmt: skip
     """Cut the cells that there were at the start, `roots`, along all boundaries of a site; can be called again."""
@@ -203,7 +206,7 @@ def cut_cells(
             if on < 0:
                 v = count[VERTICES]
                 a, b = origin[last], origin[last ^ 1]
-                new_vertex(a, b, boundary, v, values, breakpoints, tolerance, above, below, parents, weights)
+                new_vertex(a, b, boundary, v, values, fresh, breakpoints, tolerance, above, below, parents, weights)
                 for d in range(2):
                     xy[v, d] = xy[a, d] + weights[v] * (xy[b, d] - xy[a, d])
                 count[VERTICES] += 1
@@ -238,12 +241,15 @@ def cell_bits(above, start, origin, after, bits):
 
 
 @njit(cache=True, nogil=True)
-def interpolate(rows, parents, weights, first):
-    """Values of the vertices from `first` on, between those of their parents, which come earlier."""
-    for v in range(first, len(rows)):
+def interpolate(rows, fresh, parents, weights):
+    """Fill the rows of the new vertices, between those of their parents, which come earlier."""
+    old = len(rows)
+    for v in range(old, old + len(fresh)):
         a, b, t = parents[v, 0], parents[v, 1], weights[v]
+        at_a = rows[a] if a < old else fresh[a - old]
+        at_b = rows[b] if b < old else fresh[b - old]
         for i in range(rows.shape[1]):
-            rows[v, i] = rows[a, i] + t * (rows[b, i] - rows[a, i])
+            fresh[v - old, i] = at_a[i] + t * (at_b[i] - at_a[i])
 
 
 @njit(cache=True, nogil=True)
@@ -281,7 +287,7 @@ def ancestors(source, known):
 
 @njit(cache=True, nogil=True)
 def cut_pieces(
-    count, first_label, breakpoints, tolerance, values, above, below, place, parents, weights,
+    count, first_label, breakpoints, tolerance, values, fresh, above, below, place, parents, weights,
     after, label, source, roots, most,
 ):  # fmt: skip
     """Cut the pieces that start at the first `roots` vertices along all boundaries of a site; can be called again."""
@@ -301,7 +307,7 @@ def cut_pieces(
                 if count[VERTICES] >= most:
                     return TOO_MANY
                 v = count[VERTICES]
-                new_vertex(a, b, boundary, v, values, breakpoints, tolerance, above, below, parents, weights)
+                new_vertex(a, b, boundary, v, values, fresh, breakpoints, tolerance, above, below, parents, weights)
                 place[v] = place[a] + weights[v] * (place[b] - place[a])
                 label[v], source[v] = first_label + boundary, a
                 after[a], after[v] = v, b

@@ -197,8 +197,8 @@ class Chains:
 
         def kernel() -> int:
             return int(kernels.cut_pieces(
-                count, cut.boundaries.first, cut.breakpoints, cut.tolerance, cut.values, cut.above, cut.below,
-                self.place, cut.parents, cut.weights, self.after, self.label, self.source, roots, most,
+                count, cut.boundaries.first, cut.breakpoints, cut.tolerance, cut.values, cut.fresh, cut.above,
+                cut.below, self.place, cut.parents, cut.weights, self.after, self.label, self.source, roots, most,
             ))  # fmt: skip
 
         def full() -> None:

@@ -52,9 +52,9 @@ class Subdivision:
         def kernel() -> int:
             c = made[0]
             return int(kernels.cut_cells(
-                count, c.boundaries.first, c.breakpoints, c.tolerance, c.values, c.above, c.below, self.xy, c.parents,
-                c.weights, self.origin, self.after, self.before, self.face, self.label, self.start, self.source,
-                cells, stack, most,
+                count, c.boundaries.first, c.breakpoints, c.tolerance, c.values, c.fresh, c.above, c.below, self.xy,
+                c.parents, c.weights, self.origin, self.after, self.before, self.face, self.label, self.start,
+                self.source, cells, stack, most,
             ))  # fmt: skip
 
         def grow() -> None:
@@ -149,6 +149,8 @@ def subdivide(
         sweep.moved(done, len(result.xy))
         if tournament not in net.winners:
             result.note_bits(done)
+        del done  # its values are in the state of the sweep now, as long as they are needed
+        if tournament not in net.winners:
             continue
         before = np.arange(cells) if tournament != playing else before
         before = before[kernels.ancestors(result.source, cells)]

@@ -21,16 +21,17 @@ from regionscope.geometry import kernels
 from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered
 from regionscope.geometry.predicates import Floats, Words, classify, close_decisions, rounding_bound, words
 from regionscope.network import Network
-from regionscope.program import from_rows, to_rows
+from regionscope.program import Program, from_rows, to_rows
 
 
 @dataclass(frozen=True)
 class Cut:
-    """What one site does to the vertices: its values at all of them, new ones included, and where those come from."""
+    """What one site does to the vertices: its values at all of them, and where the new ones come from."""
 
     boundaries: Boundaries
-    values: Floats  # (capacity, units), filled for the first `vertices`
-    above: Words
+    values: Floats  # (old vertices, units)
+    fresh: Floats  # (room for new vertices, units)
+    above: Words  # (vertices, words): the boundaries that each vertex is above; the rest too has rows for all vertices
     below: Words
     parents: Ints
     weights: Floats
@@ -42,13 +43,18 @@ class Cut:
 
     def grown(self, capacity: int) -> "Cut":
         """The same with room for so many vertices."""
-        if capacity <= len(self.values):
-            return self
         arrays: dict[str, Any] = {name: enlarged(getattr(self, name), capacity) for name in PER_VERTEX}
-        return replace(self, **arrays)
+        return replace(self, fresh=enlarged(self.fresh, capacity - len(self.values)), **arrays)
+
+    def blocks(self, vertices: int) -> list[Floats]:
+        """The values of all vertices, in two blocks."""
+        return [self.values, self.fresh[: vertices - len(self.values)]]
 
 
-PER_VERTEX = ("values", "above", "below", "parents", "weights")
+PER_VERTEX = ("above", "below", "parents", "weights")
+ENTRIES_AT_ONCE = 1 << 21  # floats of a state that go through a part of the network together: they stay in the heap
+
+Blocks = list[Floats]  # the rows of all vertices, one block after another
 
 
 def enlarged(array: NDArray[Any], capacity: int) -> NDArray[Any]:
@@ -90,8 +96,7 @@ class Sweep:
         self.close_decisions = 0
         self.outputs: Floats | None = None
         self.vertices = len(self.points)
-        self.others: list[Floats] = []
-        self.cut: Cut | None = None
+        self.state: list[Blocks] = [[self.points.flatten(1).numpy()]]
 
     @torch.no_grad()
     def cuts(self) -> Iterator[Cut]:
@@ -100,37 +105,56 @@ class Sweep:
         entries = [site_of[b.site.name] for b in self.boundaries]
         program = replace(self.net.program.pruned([*entries, self.net.output]), outputs=(self.net.output,))
         *parts, last = program.segments(entries)
-        state = {0: self.points}
+        known: tuple[int, ...] = (0,)
         bar = tqdm(self.boundaries, desc="cutting", unit="site", disable=not self.show_progress)
         for boundaries, part in zip(bar, parts, strict=True):
-            values = part.resume(state, self.vertices)
-            shapes = [program.shapes[value] for value in part.outputs]
-            rows = [to_rows(v, shape, self.vertices).numpy() for v, shape in zip(values, shapes, strict=True)]
-            self.others = rows[1:]
-            self.cut = first_look(boundaries, rows[0])
-            self.tolerances.append(self.cut.tolerance)
-            self.close_decisions += close_decisions(rows[0], self.cut.breakpoints, self.cut.tolerance)
-            yield self.cut
-            carried = [self.cut.values[: self.vertices], *self.others]
-            tensors = [from_rows(torch.from_numpy(r), shape) for r, shape in zip(carried, shapes, strict=True)]
-            state = dict(zip(part.outputs, tensors, strict=True))
+            self.state = [[rows] for rows in self._evaluated(part, known)]
+            known, (values,) = part.outputs, self.state[0]
+            cut = first_look(boundaries, values)
+            self.tolerances.append(cut.tolerance)
+            self.close_decisions += close_decisions(values, cut.breakpoints, cut.tolerance)
+            del values
+            yield cut
+            del cut
+            bar.set_postfix(vertices=self.vertices, refresh=False)
         if self.up_to_layer is None or self.up_to_layer == self.net.layers:
-            self.outputs = to_rows(
-                last.resume(state, self.vertices)[0], program.shapes[self.net.output], self.vertices
-            ).numpy()
+            (self.outputs,) = self._evaluated(last, known)
+        self.state = []
+
+    def _evaluated(self, part: Program, known: tuple[int, ...]) -> list[Floats]:
+        """The outputs of a part of the network at all vertices, as rows; a limited number at a time."""
+        widest = max(blocks[0].shape[1] for blocks in self.state)
+        at_once = max(1, ENTRIES_AT_ONCE // max(1, widest))
+        results: list[Floats] = []
+        done = 0
+        for block in zip(*self.state, strict=True):
+            for start in range(0, len(block[0]), at_once):
+                state = [torch.from_numpy(rows[start : start + at_once]) for rows in block]
+                n = len(state[0])
+                values = {v: from_rows(rows, part.shapes[v]) for v, rows in zip(known, state, strict=True)}
+                outputs = zip(part.resume(values, n), part.outputs, strict=True)
+                rows_of = [to_rows(out, part.shapes[v], n) for out, v in outputs]
+                if n == self.vertices:
+                    return [rows.numpy() for rows in rows_of]
+                results = results or [np.empty((self.vertices, rows.shape[1])) for rows in rows_of]
+                for whole, rows in zip(results, rows_of, strict=True):
+                    torch.from_numpy(whole[done : done + n]).copy_(rows)  # on all cores
+                done += n
+        return results
 
     def moved(self, cut: Cut, vertices: int) -> None:
         """The site has been cut; there are so many vertices now."""
-        self.others = [enlarged(rows, vertices) for rows in self.others]
-        for rows in self.others:
-            kernels.interpolate(rows, cut.parents, cut.weights, self.vertices)
-        self.cut, self.vertices = cut, vertices
+        others = [rows for (rows,) in self.state[1:]]
+        self.state = [cut.blocks(vertices)]
+        for rows in others:
+            fresh = np.empty((vertices - self.vertices, rows.shape[1]))
+            kernels.interpolate(rows, fresh, cut.parents, cut.weights)
+            self.state.append([rows, fresh])
+        self.vertices = vertices
 
     def thinned(self, stays: NDArray[np.bool_]) -> None:
         """Only these vertices stay."""
-        assert self.cut is not None
-        self.others = [rows[stays] for rows in self.others]
-        self.cut = replace(self.cut, **{name: getattr(self.cut, name)[: self.vertices][stays] for name in PER_VERTEX})
+        self.state = [[np.concatenate(blocks)[stays]] for blocks in self.state]
         self.vertices = int(stays.sum())
 
 
@@ -140,6 +164,7 @@ def first_look(boundaries: Boundaries, values: Floats) -> Cut:
     cut = Cut(
         boundaries=boundaries,
         values=values,
+        fresh=np.empty((0, values.shape[1])),
         above=np.empty((vertices, width), np.uint64),
         below=np.empty((vertices, width), np.uint64),
         parents=np.empty((vertices, 2), np.int32),

@@ -1,0 +1,103 @@
+"""What exact geometry costs, in float64 forward passes at as many points as the result has vertices."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from networks import he_mlp, images, on_plane, three_digits
+from timing import Ratio, cost
+from torch import Tensor, nn
+
+import regionscope as rs
+
+POINTS_AT_ONCE = 50_000
+
+
+def forward(model: nn.Module, points: Tensor) -> Callable[[], None]:
+    def run() -> None:
+        with torch.no_grad():
+            for part in points.split(POINTS_AT_ONCE):
+                model(part)
+
+    return run
+
+
+def plane_cost(widths: tuple[int, ...], margin: float = 1.0, rounds: int = 7) -> tuple[float, int]:
+    """Cost of the cells of a plane through three images, in units; and the number of cells."""
+    model, plane = he_mlp(*widths), rs.Plane.through(*three_digits(), margin=margin)
+    net = rs.trace(model, three_digits())
+    cells = rs.plane_cells(net, plane)
+    unit = forward(on_plane(model), torch.from_numpy(cells.vertices))
+    return cost(lambda: rs.plane_cells(net, plane), unit, rounds=rounds), len(cells)
+
+
+def many_planes() -> float:
+    """1000 small planes against one plane with as many vertices."""
+    net = rs.trace(he_mlp(784, 200, 200, 200, 200, 10), images(1))
+    data = images(1000)
+    count = rs.local_region_count(net, data, radius=0.05, generator=torch.Generator().manual_seed(0))
+    wanted = int(count.per_point.sum() + 1.5 * len(data))  # a plane has a few vertices more than cells
+    margins = torch.linspace(0.3, 1.0, 15).tolist()
+    planes = [rs.Plane.through(*three_digits(), margin=m) for m in margins]
+    plane = next(p for p in planes if len(rs.plane_cells(net, p).vertices) >= wanted)
+    return cost(
+        lambda: rs.local_region_count(net, data, radius=0.05, generator=torch.Generator().manual_seed(0)),
+        lambda: rs.plane_cells(net, plane),
+        rounds=7,
+    )
+
+
+def hundred_lines() -> float:
+    model = he_mlp(784, 200, 200, 200, 200, 10)
+    net, ends = rs.trace(model, images(1)), images(100)
+    lines = rs.line_cells(net, torch.zeros_like(ends), ends)
+    total = sum(len(line) - 1 for line in lines)
+    unit = forward(model.double(), torch.rand(total, 784, dtype=torch.float64))
+    return cost(lambda: rs.line_cells(net, torch.zeros_like(ends), ends), unit, rounds=5)
+
+
+def million() -> tuple[float, int, float]:
+    """Cost of a plane with a million cells, and the peak memory in GB of a process that does nothing else."""
+    code = (
+        "import resource, regionscope as rs, networks;"
+        f"model, digits = networks.he_mlp(*{MILLION}), networks.three_digits();"
+        f"rs.plane_cells(model, rs.Plane.through(*digits, margin={MARGIN}));"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
+    )
+    alone = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+    )
+    value, cells = plane_cost(MILLION, MARGIN, rounds=1)
+    return value, cells, float(alone.stdout)
+
+
+MILLION, MARGIN = (784, *[200] * 9, 10), 4.0
+
+
+def first_call() -> float:
+    """Seconds of the first call in a new process with an empty cache of compiled code."""
+    code = (
+        "import tempfile, os; os.environ['NUMBA_CACHE_DIR'] = tempfile.mkdtemp();"
+        "import torch, regionscope as rs, time; start = time.perf_counter();"
+        "model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU());"
+        "rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2)));"
+        "print(time.perf_counter() - start)"
+    )
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def ratios() -> Iterator[Ratio]:
+    small, cells = plane_cost((784, 64, 64, 64, 10), rounds=15)
+    yield Ratio(f"plane of 784-64x3-10, {cells:,} cells, in forward passes at its vertices", small, 10)
+    large, cells = plane_cost((784, 200, 200, 200, 10))
+    yield Ratio(f"plane of 784-200x3-10, {cells:,} cells, in forward passes at its vertices", large, 2.5)
+    value, cells, memory = million()
+    yield Ratio(
+        f"plane of 784-200x9-10, {cells:,} cells, against the one above, both in forward passes", value / large, 2
+    )
+    yield Ratio("the same: peak memory of the whole process in GB", memory, 4)
+    yield Ratio("1000 planes of radius 0.05 of 784-200x4-10, against one with as many vertices", many_planes(), 3)
+    yield Ratio("100 lines of 784-200x4-10, in forward passes at their breakpoints", hundred_lines(), 20)
+    yield Ratio("the first plane in a new environment, kernels compiled, in seconds", first_call(), 20)

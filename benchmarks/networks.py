@@ -1,0 +1,39 @@
+"""The networks that the benchmarks measure."""
+
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from regionscope.datasets import mnist_sample
+
+
+def he_mlp(*widths: int, bias: float = 1e-3) -> nn.Sequential:
+    """He normal weights, normal biases, ReLU between the layers."""
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in pairwise(widths):
+        linear = nn.Linear(fan_in, fan_out)
+        nn.init.kaiming_normal_(linear.weight)
+        nn.init.normal_(linear.bias, std=bias)
+        layers += [linear, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def images(n: int) -> torch.Tensor:
+    """The first MNIST training images, (n, 784)."""
+    return mnist_sample("train")[0][:n].flatten(1)
+
+
+def three_digits() -> torch.Tensor:
+    """A 0, a 1 and a 2, (3, 784)."""
+    pixels, labels = mnist_sample("train")
+    return torch.stack([pixels[labels == digit][0] for digit in range(3)]).flatten(1)
+
+
+def on_plane(model: nn.Sequential) -> nn.Sequential:
+    """A network of the same size that takes plane coordinates: the unit of cost of a plane."""
+    first = model[0]
+    assert isinstance(first, nn.Linear)
+    rest = [nn.Linear(m.in_features, m.out_features) if isinstance(m, nn.Linear) else m for m in list(model)[1:]]
+    return nn.Sequential(nn.Linear(2, first.out_features), *rest).double()
