@@ -2,8 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+import regionscope as rs
+from regionscope.geometry.patterns import Column, patterns_at
+from regionscope.geometry.predicates import Floats, Words
 
 
 def hooked_inputs(model: nn.Module, x: Tensor, kinds: tuple[type[nn.Module], ...]) -> list[Tensor]:
@@ -19,3 +24,36 @@ def hooked_inputs(model: nn.Module, x: Tensor, kinds: tuple[type[nn.Module], ...
     for hook in hooks:
         hook.remove()
     return seen
+
+
+def grid_patterns(net: rs.Network, cells: rs.PlaneCells, side: int) -> tuple[Floats, Words]:
+    """A grid of points inside the domain of cells, away from its rim, and their packed patterns by a forward pass."""
+    low, high = cells.plane.domain.min(axis=0), cells.plane.domain.max(axis=0)
+    axes = [np.linspace(a, b, side + 2)[1:-1] + 1e-4 * (b - a) for a, b in zip(low, high, strict=True)]
+    u = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    return u, patterns_at(net, cells.columns, cells.plane.points(u).reshape(-1, *net.input_shape))
+
+
+def bisected_breakpoints(net: rs.Network, columns: tuple[Column, ...], start: Tensor, end: Tensor) -> list[float]:
+    """Where the pattern changes between two points, by bisection from a fine grid; may miss cells thinner than that."""
+
+    def pattern(t: float) -> bytes:
+        return patterns_at(net, columns, (start + t * (end - start))[None]).tobytes()
+
+    grid = np.linspace(0, 1, 4001)
+    points = start + torch.from_numpy(grid).view(-1, *[1] * start.dim()) * (end - start)
+    patterns = patterns_at(net, columns, points)
+    found: list[float] = []
+    for i in np.flatnonzero((patterns[1:] != patterns[:-1]).any(axis=1)):
+        pending = [(grid[i], grid[i + 1], patterns[i].tobytes(), patterns[i + 1].tobytes())]
+        while pending:
+            low, high, first, last = pending.pop()
+            if first == last:
+                continue
+            if high - low < 1e-13:
+                found.append((low + high) / 2)
+                continue
+            middle = (low + high) / 2
+            between = pattern(middle)
+            pending += [(low, middle, first, between), (middle, high, between, last)]
+    return sorted(found)

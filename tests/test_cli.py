@@ -4,7 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import torch
+from cases import mlp
+
 import regionscope as rs
+from regionscope.checkpoints import save_mlp
 
 COMMAND = Path(sys.executable).with_name("regionscope")
 
@@ -18,6 +23,45 @@ def test_the_demo_traces_a_trained_network() -> None:
     assert result.returncode == 0, result.stderr
     assert "affine inside the pattern of each point: True" in result.stdout
     assert "Network(3 sites, 80 units, 3 layers, piecewise linear)" in result.stdout
+
+
+def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
+    save_mlp(mlp(784, 12, 10), tmp_path / "net.safetensors")
+    result = run(
+        "regions",
+        str(tmp_path / "net.safetensors"),
+        "--out",
+        str(tmp_path / "a.svg"),
+        "--save",
+        str(tmp_path / "a.npz"),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "certificate holds" in result.stdout
+    assert (tmp_path / "a.svg").stat().st_size > 5000
+    assert f"{len(rs.PlaneCells.load(tmp_path / 'a.npz'))} linear regions" in result.stdout
+
+
+def test_regions_of_a_network_with_two_inputs_and_a_random_plane(tmp_path: Path) -> None:
+    torch.save(mlp(2, 8, 3).state_dict(), tmp_path / "two.pt")
+    result = run(
+        "regions", str(tmp_path / "two.pt"), "--radius", "3", "--out", str(tmp_path / "a.png"), "--colour", "class"
+    )
+    assert "certificate holds" in result.stdout, result.stderr
+    np.save(tmp_path / "points.npy", np.eye(5))
+    save_mlp(mlp(5, 8, 3), tmp_path / "five.safetensors")
+    options = ["--points", str(tmp_path / "points.npy"), "--around", "1", "--out", str(tmp_path / "b.png")]
+    assert "certificate holds" in run("regions", str(tmp_path / "five.safetensors"), *options).stdout
+
+
+def test_what_a_user_can_mend_is_said_in_one_line(tmp_path: Path) -> None:
+    save_mlp(mlp(784, 12, 10), tmp_path / "net.safetensors")
+    missing = run("regions", str(tmp_path / "no.safetensors"))
+    assert missing.returncode == 1
+    assert missing.stderr.startswith("regionscope: there is no checkpoint")
+    stopped = run("regions", str(tmp_path / "net.safetensors"), "--max-cells", "3")
+    assert stopped.returncode == 1
+    assert "more than max_cells=3 cells" in stopped.stderr
+    assert stopped.stderr.count("\n") == 1
 
 
 def test_the_version_is_the_librarys() -> None:

@@ -11,10 +11,14 @@ import regionscope as rs
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_code_in_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_code_in_the_readme_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert blocks
     exec("\n".join(blocks), {})
+    assert (tmp_path / "regions.png").exists()
     assert "in module '3' (Softmax)" in capsys.readouterr().out
 
 

@@ -1,6 +1,7 @@
 """Networks from files: weights only, so that nothing that is loaded can run code."""
 
 import json
+import pickle
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -8,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -46,7 +47,10 @@ def load_model(path: str | Path, *, model: str | None = None) -> nn.Module:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {path}")
-    state, about = load_weights(path)
+    try:
+        state, about = load_weights(path)
+    except (pickle.UnpicklingError, SafetensorError, EOFError) as error:
+        raise ValueError(f"{path} cannot be read as weights: {str(error).splitlines()[0]}") from error
     if model is None:
         return built_mlp(state, about.get("activation", "relu"), path).eval()
     module, _, function = model.partition(":")

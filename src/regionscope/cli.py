@@ -1,14 +1,123 @@
 """The `regionscope` command."""
 
+import sys
+from pathlib import Path
+from typing import Literal
+
 import cyclopts
+import matplotlib
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.checkpoints import load_model
+from regionscope.datasets import mnist_sample
 
 app = cyclopts.App(
     name="regionscope", help="Shows where a neural network bends.", version=rs.__version__, result_action="return_value"
 )
+Colour = Literal["pattern", "layer", "gradient", "class", "none"]
+
+
+@app.command
+def regions(
+    checkpoint: Path,
+    *,
+    out: Path = Path("regions.png"),
+    model: str | None = None,
+    points: Path | None = None,
+    through: tuple[int, int, int] | None = None,
+    around: int | None = None,
+    radius: float = 1.0,
+    margin: float = 1.0,
+    colour: Colour = "pattern",
+    up_to_layer: int | None = None,
+    max_cells: int = 10_000_000,
+    save: Path | None = None,
+    seed: int = 0,
+) -> None:
+    """Draw the exact linear regions of a network on a plane, and certify them.
+
+    A network with two inputs is drawn on the square of half-side RADIUS around the origin. Others are cut along the
+    plane through three points, or a random plane around one; by default through a 0, a 1 and a 2 of MNIST.
+
+    Parameters
+    ----------
+    checkpoint
+        Weights: .safetensors, or a state dict in .pt or .pth. Loading never executes code.
+    out
+        The picture: .png, .svg or .pdf.
+    model
+        Who builds the network, as package.module:function. Not needed for stacks of linear layers with ReLU.
+    points
+        An .npy file with inputs (n, ...); by default the MNIST images that come with the library.
+    through
+        The numbers of three of the points.
+    around
+        The number of one of the points.
+    radius
+        Half the side of the square around a point.
+    margin
+        Half the side of the square through three points, in circumradii.
+    colour
+        What the cells are filled by.
+    up_to_layer
+        Stop after this layer.
+    max_cells
+        Stop with an error beyond this number of cells.
+    save
+        Write the cells to this .npz file too.
+    seed
+        Seed of the random plane.
+    """
+    network = load_model(checkpoint, model=model)
+    plane, marked, names = chosen_plane(network, points, through, around, radius, margin, seed)
+    matplotlib.use("agg")
+    cells = rs.plane_cells(
+        network, plane, up_to_layer=up_to_layer, max_cells=max_cells, show_progress=sys.stderr.isatty()
+    )
+    axes = cells.plot(colour=colour, points=plane.project(marked), labels=names)
+    axes.figure.savefig(out, dpi=200)
+    if save is not None:
+        cells.save(save)
+    certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
+    layers = ", ".join(f"{length:.4g}" for length in cells.boundary_length())
+    print(f"{len(cells):,} linear regions, {len(cells.vertices):,} vertices (exact)")
+    print(f"length of the boundaries by layer: {layers}")
+    exactly = (
+        "" if certificate.checked_exactly is None else f", {certificate.checked_exactly} cells in exact arithmetic"
+    )
+    print(
+        f"certificate {'holds' if certificate.holds else 'FAILS'}: area to {certificate.area_error:.0e},"
+        f" Euler's formula, every pattern by a forward pass{exactly};"
+        f" {certificate.close_decisions} signs within rounding"
+    )
+    print(f"wrote {out}")
+
+
+def chosen_plane(
+    network: nn.Module, file: Path | None, through: tuple[int, int, int] | None, around: int | None,
+    radius: float, margin: float, seed: int,
+) -> tuple[rs.Plane, Tensor, list[str]]:  # fmt: skip
+    """The plane the options ask for, the points on it to mark, and their names."""
+    first = next(network.parameters())
+    if file is None and first.dim() == 2 and first.shape[1] == 2:
+        origin = torch.zeros(1, 2)
+        return rs.Plane.coordinates(origin[0], radius=radius), origin[:0], []
+    if file is None:
+        data, labels = mnist_sample("train")
+        data = data if first.dim() == 4 else data.flatten(1)
+    else:
+        data = torch.from_numpy(np.load(file, allow_pickle=False)).float()
+        labels = torch.arange(len(data))
+    if around is not None:
+        generator = torch.Generator().manual_seed(seed)
+        return rs.Plane.around(data[around], radius, generator=generator), data[[around]], [str(int(labels[around]))]
+    if through is None:
+        through = tuple(int((labels == d).nonzero()[0]) for d in range(3)) if file is None else (0, 1, 2)  # type: ignore[assignment]
+    rows = list(through or ())
+    return rs.Plane.through(*data[rows], margin=margin), data[rows], [str(int(labels[i])) for i in rows]
 
 
 @app.command
@@ -71,5 +180,8 @@ def two_moons(n: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.T
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; what a user can mend is said in one line."""
+    try:
+        app()
+    except (ValueError, TypeError, RuntimeError, OSError) as error:
+        sys.exit(f"regionscope: {error}")

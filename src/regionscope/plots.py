@@ -4,9 +4,10 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import LogNorm, Normalize
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
 COLOURS = ("pattern", "layer", "gradient", "class", "none")
@@ -25,9 +26,9 @@ def regions(
 ) -> Any:
     """The cells of a plane, filled by `colour`: "pattern", "layer", "gradient", "class" or "none".
 
-    `boundaries` draws the sides of cells by layer (early layers dark; by default if there are at most 20,000 cells),
-    `decision` the decision boundary in red (by default if there are several outputs), `points` (n, 2) data in plane
-    coordinates with their `labels`.
+    "layer" gives cells that share their pattern in the first layer similar colours. `boundaries` draws the sides of
+    cells by layer (early layers dark; by default if there are at most 20,000 cells), `decision` the decision boundary
+    in red (by default if there are several outputs), `points` (n, 2) data in plane coordinates with their `labels`.
     """
     if colour not in COLOURS:
         raise ValueError(f"colour must be one of {', '.join(COLOURS)}, got {colour!r}")
@@ -49,43 +50,29 @@ def regions(
 
 def _fill(cells: Any, ax: Any, colour: str) -> None:
     polygons = PolyCollection(cells.polygons, edgecolors="face", linewidths=0.1, antialiased=len(cells) <= 20_000)
+    ax.add_collection(polygons)
     if colour == "pattern":
         polygons.set(facecolor=_hashed(cells.packed_patterns))
-        ax.add_collection(polygons)
-        return
-    values, label, cmap, norm = _values(cells, colour)
-    polygons.set(array=values, cmap=cmap, norm=norm)
-    ax.add_collection(polygons)
-    bar = ax.figure.colorbar(ScalarMappable(polygons.norm, polygons.cmap), ax=ax, label=label, shrink=0.8)
-    if colour != "gradient":
-        bar.set_ticks(np.unique(values))
-
-
-def _values(cells: Any, colour: str) -> tuple[NDArray[Any], str, Any, Any]:
-    """A number for each cell, what it means, and how to colour it."""
-    if colour == "gradient":
+    elif colour == "layer":
+        polygons.set(facecolor=0.75 * _hashed(_first_layer(cells)) + 0.25 * _hashed(cells.packed_patterns))
+    elif colour == "gradient":
         norms = np.maximum(cells.gradient_norms, 1e-12)
-        wide = norms.max() > 20 * norms.min()
-        return norms, "gradient norm along the plane", "viridis", LogNorm() if wide else None
-    if colour == "class":
+        log = norms.max() > 20 * norms.min()
+        polygons.set(array=norms, cmap="viridis", norm=LogNorm() if log else Normalize())
+        ax.figure.colorbar(polygons, ax=ax, label="gradient norm along the plane", shrink=0.8)
+    else:
         classes = cells.classes
-        return (
-            classes,
-            "class",
-            plt.get_cmap("tab10" if classes.max() < 10 else "viridis", max(10, classes.max() + 1)),
-            (Normalize(-0.5, max(9, classes.max()) + 0.5)),
-        )
-    layers = max((site.layer for site in cells.sites), default=1)
-    deepest = np.zeros(len(cells), int)
-    for side in range(2):
-        inner = cells.edges.cells[:, side] >= 0
-        np.maximum.at(deepest, cells.edges.cells[inner, side], cells.edges.layer[inner])
-    return (
-        deepest,
-        "deepest layer that bounds the cell",
-        plt.get_cmap("viridis", layers + 1),
-        Normalize(-0.5, layers + 0.5),
-    )
+        palette = plt.get_cmap("Pastel1" if classes.max() < 9 else "tab20")
+        polygons.set(facecolor=palette(classes % palette.N))
+        handles = [Patch(color=palette(c % palette.N), label=str(c)) for c in np.unique(classes)[:20]]
+        ax.legend(handles=handles, title="class", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def _first_layer(cells: Any) -> NDArray[np.uint64]:
+    """The part of the patterns that belongs to the first layer."""
+    layer = {site.name: site.layer for site in cells.sites} | {s.name.split("/")[0]: s.layer for s in cells.sites}
+    first = [c for c in cells.columns if layer[c.name] == 1]
+    return np.concatenate([cells.packed_patterns[:, c.first_word : c.first_word + c.words] for c in first], axis=1)
 
 
 def _hashed(patterns: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -103,18 +90,19 @@ def _draw_boundaries(cells: Any, ax: Any) -> None:
     layers = max((site.layer for site in cells.sites), default=0)
     ends = cells.vertices[cells.edges.vertices]
     for layer in range(layers, 0, -1):
-        shade = 0.65 * (layer - 1) / max(1, layers - 1)
+        shade = 0.55 * (layer - 1) / max(1, layers - 1)
         mine = cells.edges.layer == layer
         width = 0.9 - 0.5 * (layer - 1) / max(1, layers - 1)
         ax.add_collection(LineCollection(ends[mine], colors=str(shade), linewidths=width, zorder=2))
 
 
 def _draw_points(points: NDArray[Any], labels: ArrayLike | None, ax: Any) -> None:
-    ax.scatter(*points.T, s=30, c="black", edgecolors="white", linewidths=0.8, zorder=4)
+    ax.scatter(*points.T, s=30, c="black", edgecolors="white", linewidths=0.8, zorder=4, clip_on=False)
+    centre = points.mean(axis=0) if len(points) > 1 else points - 1
     for point, label in zip(points, np.asarray(labels if labels is not None else []), strict=False):
-        ax.annotate(
-            str(label), point, xytext=(5, 5), textcoords="offset points", fontsize=9, fontweight="bold", zorder=5
-        )
+        inward = np.sign(np.ravel(centre - point)[:2])
+        text = ax.annotate(str(label), point, xytext=9 * inward, textcoords="offset points", ha="center", va="center")
+        text.set(fontsize=10, fontweight="bold", zorder=5, path_effects=[withStroke(linewidth=2.5, foreground="white")])
 
 
 def line(cells: Any, ax: Any = None, *, output: int | None = None) -> Any:

@@ -26,8 +26,8 @@ class Plane:
     """
 
     origin: Tensor
-    axes: Floats
-    domain: Floats
+    axes: Any
+    domain: Any
 
     def __post_init__(self) -> None:
         origin = torch.as_tensor(self.origin).detach().cpu().double()
@@ -93,7 +93,7 @@ class Plane:
 
     def project(self, x: Tensor) -> Floats:
         """Points (n, ...) -> the coordinates (n, 2) of their nearest points on the plane."""
-        flat = as_array(x).reshape(len(x), -1) - self.origin.flatten().numpy()
+        flat = as_array(x).reshape(len(x), self.origin.numel()) - self.origin.flatten().numpy()
         return np.asarray(flat @ self.axes.T)
 
 

@@ -1,0 +1,152 @@
+"""Exact cells along lines and curves."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from cases import CASES, Case, case, mlp
+from oracles import bisected_breakpoints
+from torch import Tensor, nn
+
+import regionscope as rs
+
+
+@pytest.fixture(params=CASES)
+def each(request: pytest.FixtureRequest) -> Case:
+    return case(request.param)
+
+
+def test_breakpoints_are_those_that_bisection_finds(each: Case) -> None:
+    net = rs.trace(each.model, each.points).frozen()
+    start, end = 3 * each.points[0].double(), 3 * each.points[1].double()
+    cells = rs.line_cells(net, start, end)
+    expected = bisected_breakpoints(net, cells.columns, start, end)
+    assert len(cells) == len(expected) + 1
+    assert np.allclose(cells.breakpoints, expected, atol=1e-9)
+    assert cells.lengths.sum() == pytest.approx(float((end - start).norm()))
+
+
+def test_the_network_is_affine_on_each_cell(each: Case) -> None:
+    cells = rs.line_cells(each.model, each.points[0], each.points[1])
+    slopes, values = cells.affine_maps()
+    ends = np.concatenate([[0.0], cells.breakpoints, [1.0]])
+    for side in (0, 1):
+        step = (ends[side : len(ends) - 1 + side] - cells.centres)[:, None] * cells.length
+        assert np.allclose(values + step * slopes, cells.outputs[side : len(cells) + side], atol=1e-10)
+    assert 1 <= cells.functional_count() <= len(cells)
+
+
+def test_many_lines_at_once_are_the_lines_one_by_one(each: Case) -> None:
+    net = rs.trace(each.model, each.points)
+    starts, ends = each.points[:2], each.points[1:3]
+    together = rs.line_cells(net, starts, ends)
+    for line, start, end in zip(together, starts, ends, strict=True):
+        alone = rs.line_cells(net, start, end)
+        assert np.allclose(line.breakpoints, alone.breakpoints, atol=1e-12)
+        assert np.array_equal(line.packed_patterns, alone.packed_patterns)
+
+
+def sawtooth(teeth: int) -> nn.Sequential:
+    """Telgarsky's network with 2^n teeth: the tent map x -> 2 relu(x) - 4 relu(x - 1/2) composed n times."""
+    layers: list[nn.Module] = []
+    for _ in range(teeth):
+        fold, join = nn.Linear(1, 2), nn.Linear(2, 1, bias=False)
+        fold.weight.data, fold.bias.data = torch.ones(2, 1), torch.tensor([0.0, -0.5])
+        join.weight.data = torch.tensor([[2.0, -4.0]])
+        layers += [fold, nn.ReLU(), join]
+    return nn.Sequential(*layers).double()
+
+
+@pytest.mark.parametrize("teeth", [1, 2, 5, 10])
+def test_a_sawtooth_has_two_to_the_n_pieces(teeth: int) -> None:
+    cells = rs.line_cells(sawtooth(teeth), torch.tensor([0.0]).double(), torch.tensor([1.0]).double())
+    assert len(cells) == 2**teeth
+    assert np.array_equal(cells.breakpoints, np.arange(1, 2**teeth) / 2**teeth)
+    assert cells.functional_count() == 2**teeth
+
+
+def test_noise_destroys_the_teeth() -> None:
+    model = sawtooth(10)
+    torch.manual_seed(0)
+    for p in model.parameters():
+        p.data += 0.1 * torch.randn_like(p)
+    assert len(rs.line_cells(model, torch.tensor([0.0]).double(), torch.tensor([1.0]).double())) < 2**9
+
+
+def test_a_point_is_one_cell() -> None:
+    cells = rs.line_cells(case("dense").model, case("dense").points[0], case("dense").points[0])
+    assert len(cells) == 1
+    assert cells.length == 0
+
+
+def test_a_curve_is_its_segments_joined() -> None:
+    made = case("dense")
+    points = 2 * made.points[:4]
+    curve = rs.curve_cells(made.model, points)
+    parts = rs.line_cells(made.model, points[:-1], points[1:])
+    assert len(curve) == sum(len(part) - 1 for part in parts) + 1, "a corner is no breakpoint"
+    assert curve.length == pytest.approx(sum(part.length for part in parts))
+    x = curve.at(curve.breakpoints)
+    values = torch.cat([v.flatten(1) for v in rs.trace(made.model, points).frozen().preactivations(x)], dim=1)
+    assert values.abs().amin(dim=1).max() < 1e-12
+
+
+def test_a_closed_curve_comes_back() -> None:
+    made = case("dense")
+    closed = rs.curve_cells(made.model, made.points[:3], closed=True)
+    opened = rs.curve_cells(made.model, torch.cat([made.points[:3], made.points[:1]]))
+    assert np.array_equal(closed.breakpoints, opened.breakpoints)
+    assert np.array_equal(closed.packed_patterns[0], closed.packed_patterns[-1])
+
+
+def test_a_corner_on_a_boundary_is_a_breakpoint_if_the_curve_crosses_there() -> None:
+    relu = nn.ReLU()
+    across = rs.curve_cells(relu, torch.tensor([[-1.0, 1.0], [0.0, 2.0], [1.0, 1.0]]))
+    assert across.breakpoints == pytest.approx([0.5])
+    touching = rs.curve_cells(relu, torch.tensor([[1.0, 1.0], [0.0, 2.0], [1.0, 3.0]]))
+    assert len(touching) == 1
+
+
+def test_each_breakpoint_names_the_unit_that_switches() -> None:
+    made = case("residual")
+    cells = rs.line_cells(made.model, 4 * made.points[0], 4 * made.points[1])
+    values = rs.trace(made.model, made.points).frozen().preactivations(cells.at(cells.breakpoints))
+    for i, (site, unit) in enumerate(zip(cells.site, cells.unit, strict=True)):
+        assert abs(float(values[site][i].flatten()[unit])) < 1e-12
+        assert cells.layers[i] == cells.sites[site].layer
+
+
+def test_images_may_be_given_one_by_one_or_as_a_batch() -> None:
+    made = case("conv")
+    one = rs.line_cells(made.model, made.points[0], made.points[1])
+    (batch,) = rs.line_cells(made.model, made.points[:1], made.points[1:2])
+    assert np.array_equal(one.breakpoints, batch.breakpoints)
+
+
+def test_a_line_is_drawn(tmp_path: Path) -> None:
+    cells = rs.line_cells(mlp(1, 8, 8, 2), torch.tensor([-3.0]), torch.tensor([3.0]))
+    cells.plot().figure.savefig(tmp_path / "line.png")
+    assert (tmp_path / "line.png").stat().st_size > 5000
+
+
+def test_bad_lines_are_named() -> None:
+    model = mlp(2, 3, 1)
+    with pytest.raises(ValueError, match=r"one shape, got \(2,\) and \(3,\)"):
+        rs.line_cells(model, torch.zeros(2), torch.zeros(3))
+    with pytest.raises(ValueError, match="at least 2 points"):
+        rs.curve_cells(model, torch.zeros(1, 2))
+    with pytest.raises(ValueError, match="NaN"):
+        rs.line_cells(rs.trace(model, torch.zeros(1, 2)), torch.zeros(2), torch.tensor([torch.nan, 0.0]))
+    with pytest.raises(rs.TooManyCells, match="max_cells=5"):
+        rs.line_cells(mlp(1, 40, 40, 1), torch.tensor([-3.0]), torch.tensor([3.0]), max_cells=5)
+
+
+def test_the_number_of_regions_of_a_line_is_that_of_its_sections(each: Case) -> None:
+    start, end = each.points[0], each.points[1]
+    middle = start + 0.37 * (end - start)
+
+    def count(a: Tensor, b: Tensor) -> int:
+        return len(rs.line_cells(rs.trace(each.model, each.points), a, b))
+
+    assert count(start, end) == count(start, middle) + count(middle, end) - 1

@@ -1,0 +1,432 @@
+"""Exact cells on planes: closed forms, invariants, degenerate arrangements by name."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import networkx
+import numpy as np
+import pytest
+import torch
+from cases import CASES, Case, case, mlp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from oracles import grid_patterns
+from torch import Tensor, nn
+
+import regionscope as rs
+
+PLANAR = [name for name in CASES if case(name).points[0].numel() > 1]
+
+
+@pytest.fixture(params=PLANAR)
+def each(request: pytest.FixtureRequest) -> Case:
+    return case(request.param)
+
+
+def plane_of(made: Case, radius: float = 3.0) -> rs.Plane:
+    return rs.Plane.around(made.points[0], radius, generator=torch.Generator().manual_seed(0))
+
+
+def lines(weights: list[list[float]], biases: list[float]) -> nn.Sequential:
+    """One layer whose units vanish on given lines of the plane."""
+    model = nn.Sequential(nn.Linear(2, len(biases)), nn.ReLU(), nn.Linear(len(biases), 1)).double()
+    first = model[0]
+    assert isinstance(first, nn.Linear)
+    first.weight.data = torch.tensor(weights, dtype=torch.float64)
+    first.bias.data = torch.tensor(biases, dtype=torch.float64)
+    return model
+
+
+def square(radius: float = 1.0) -> rs.Plane:
+    return rs.Plane.coordinates(torch.zeros(2, dtype=torch.float64), radius=radius)
+
+
+# invariants, over all cases
+
+
+def test_the_certificate_holds(each: Case) -> None:
+    certificate = rs.plane_cells(each.model, plane_of(each)).verify(generator=torch.Generator().manual_seed(0))
+    assert certificate.holds, certificate
+    assert certificate.smallest_width > 0
+
+
+def test_cells_tile_the_polygon(each: Case) -> None:
+    domain = np.array([[0.0, 0.0], [2.0, -1.0], [3.0, 1.0], [1.0, 2.0], [-1.0, 1.5]])
+    plane = rs.Plane(each.points[0], plane_of(each).axes, domain)
+    cells = rs.plane_cells(each.model, plane)
+    assert cells.areas.min() > 0
+    assert cells.areas.sum() == pytest.approx(plane.area, rel=1e-12)
+    assert len(cells.vertices) - len(cells.edges) + len(cells) == 1
+
+
+def test_no_point_of_a_grid_has_a_pattern_that_the_cells_lack(each: Case) -> None:
+    plane = plane_of(each)
+    cells = rs.plane_cells(each.model, plane)
+    u, patterns = grid_patterns(rs.trace(each.model, each.points).frozen(), cells, 60)
+    assert {p.tobytes() for p in patterns} <= {p.tobytes() for p in cells.packed_patterns}
+    found = cells.locate(u)
+    assert (cells.packed_patterns[found] == patterns).all()
+
+
+def test_the_network_is_the_affine_map_of_each_cell(each: Case) -> None:
+    cells = rs.plane_cells(each.model, plane_of(each))
+    slopes, offsets = cells.affine_maps()
+    assert cells.outputs is not None
+    for cell, polygon in enumerate(cells.polygons):
+        corners = cells.corners[cells.offsets[cell] : cells.offsets[cell + 1]]
+        assert np.allclose(polygon @ slopes[cell].T + offsets[cell], cells.outputs[corners], atol=1e-10)
+
+
+def test_a_line_in_the_plane_meets_the_cells_that_the_plane_says(each: Case) -> None:
+    plane = plane_of(each)
+    cells = rs.plane_cells(each.model, plane)
+    for u, v in np.random.default_rng(0).uniform(-3, 3, (3, 2, 2)):
+        start, end = plane.points(np.stack([u, v]))
+        line = rs.line_cells(rs.trace(each.model, each.points), start, end)
+        places = line.centres[:, None] * (v - u) + u
+        assert (line.packed_patterns == cells.packed_patterns[cells.locate(places)]).all()
+
+
+def test_neighbours_differ_at_the_side_they_share(each: Case) -> None:
+    cells = rs.plane_cells(each.model, plane_of(each))
+    graph = cells.to_networkx()
+    assert networkx.is_connected(graph)
+    assert graph.number_of_nodes() == len(cells)
+    inner = (cells.edges.cells >= 0).all(axis=1)
+    a, b = cells.edges.cells[inner].T
+    assert (cells.packed_patterns[a] != cells.packed_patterns[b]).any(axis=1).all()
+    assert cells.adjacency().nnz == 2 * inner.sum()
+
+
+def test_boundaries_are_where_their_unit_switches(each: Case) -> None:
+    cells = rs.plane_cells(each.model, plane_of(each))
+    net = rs.trace(each.model, each.points).frozen()
+    middle = cells.vertices[cells.edges.vertices].mean(axis=1)
+    values = net.preactivations(cells.plane.points(middle).reshape(-1, *net.input_shape))
+    for edge in np.flatnonzero(cells.edges.site >= 0):
+        site = cells.sites[cells.edges.site[edge]]
+        z = values[net.sites.index(site)][edge].flatten()[cells.edges.unit[edge]]
+        assert min(abs(float(z) - b) for b in site.breakpoints) < 1e-10
+        assert cells.edges.layer[edge] == site.layer
+    assert cells.boundary_length().sum() == pytest.approx(cells.edges.length[cells.edges.layer > 0].sum())
+
+
+# closed forms
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_generic_lines_cut_the_plane_into_1_plus_n_plus_n_choose_2(n: int) -> None:
+    angles = torch.linspace(0.1, 3.0, n).double()
+    model = lines(torch.stack([angles.cos(), angles.sin()], 1).tolist(), (0.01 * torch.arange(n) ** 1.5).tolist())
+    cells = rs.plane_cells(model, square(1000.0))
+    assert len(cells) == 1 + n + n * (n - 1) // 2
+    assert cells.verify().holds
+
+
+def test_a_hard_tanh_has_two_boundaries_a_unit() -> None:
+    model = nn.Sequential(nn.Linear(2, 1), nn.Hardtanh()).double()
+    first = model[0]
+    assert isinstance(first, nn.Linear)
+    first.weight.data, first.bias.data = torch.tensor([[2.0, 0.0]]).double(), torch.zeros(1).double()
+    cells = rs.plane_cells(model, square())
+    assert sorted(cells.areas) == pytest.approx([1.0, 1.0, 2.0])
+    assert sorted(cells.patterns[:, 0]) == [0, 1, 2]
+
+
+def test_a_maximum_of_three_has_three_regions() -> None:
+    def largest(x: Tensor) -> Tensor:
+        return torch.stack([x[:, 0], x[:, 1], -x[:, 0] - x[:, 1]], dim=1).amax(dim=1, keepdim=True)
+
+    cells = rs.plane_cells(largest, square())
+    assert len(cells) == 3, "cuts between two losers are no boundaries"
+    assert sorted(cells.patterns[:, 0]) == [0, 1, 2]
+    assert (np.bincount(cells.edges.vertices[cells.edges.layer > 0].ravel()) == 3).any(), "they meet in one point"
+    assert cells.verify().holds
+    assert len(np.unique(cells.functional_regions())) == 3
+
+
+def test_layers_are_added_one_by_one() -> None:
+    model, plane = case("dense").model, plane_of(case("dense"))
+    first, whole = rs.plane_cells(model, plane, up_to_layer=1), rs.plane_cells(model, plane)
+    assert len(first) < len(whole)
+    assert first.edges.layer.max() == 1
+    assert len(rs.plane_cells(model, plane, up_to_layer=2)) == len(whole)
+    assert first.boundary_length()[0] == pytest.approx(whole.boundary_length()[0])
+    with pytest.raises(ValueError, match="stop at a layer"):
+        first.decision_boundary()
+    with pytest.raises(ValueError, match="up_to_layer must be from 1 to 2"):
+        rs.plane_cells(model, plane, up_to_layer=3)
+
+
+def test_the_same_function_written_otherwise_has_the_same_cells() -> None:
+    made = case("dense")
+    assert isinstance(made.model, nn.Sequential)
+    model, plane = made.model, plane_of(made)
+    one = rs.plane_cells(model, plane)
+
+    def functional(x: Tensor) -> Tensor:
+        a, _, b, _, c = model
+        return c(torch.maximum(b(torch.clamp(a(x), min=0)), torch.zeros(6)))  # type: ignore[no-any-return]
+
+    as_conv = nn.Sequential(nn.Unflatten(1, (4, 1)), *map(convolution, model), nn.Flatten())
+    for other in (functional, as_conv):
+        cells = rs.plane_cells(rs.trace(other, made.points), plane)
+        assert sorted(cells.areas) == pytest.approx(sorted(one.areas), abs=1e-9)
+
+
+def convolution(layer: nn.Module) -> nn.Module:
+    if not isinstance(layer, nn.Linear):
+        return layer
+    conv = nn.Conv1d(layer.in_features, layer.out_features, 1)
+    conv.load_state_dict({"weight": layer.weight[:, :, None], "bias": layer.bias})
+    return conv
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+        self.na, self.nb, self.act = nn.BatchNorm2d(4), nn.BatchNorm2d(4), nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(x + self.nb(self.b(self.act(self.na(self.a(x))))))  # type: ignore[no-any-return]
+
+
+def test_a_resnet_with_skips_batch_norm_and_pooling_is_certified() -> None:
+    torch.manual_seed(5)
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(3, 2, 1), Block(), nn.MaxPool2d(2),
+        Block(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3),
+    )  # fmt: skip
+    model(torch.randn(64, 1, 12, 12))
+    cells = rs.plane_cells(model.eval(), rs.Plane.around(torch.randn(1, 12, 12), 1.0))
+    assert len(cells) > 500
+    certificate = cells.verify()
+    assert certificate.holds, certificate
+
+
+@given(
+    st.integers(1, 4).flatmap(lambda depth: st.lists(st.integers(1, 12), min_size=depth, max_size=depth)),
+    st.integers(0, 10**6), st.sampled_from([0.01, 1.0, 100.0]),
+)  # fmt: skip
+def test_random_networks_are_certified(widths: list[int], seed: int, scale: float) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = mlp(3, *widths, 2)
+        for p in model.parameters():
+            p.data *= scale
+    plane = rs.Plane.around(torch.zeros(3), 2.0, generator=torch.Generator().manual_seed(seed))
+    certificate = rs.plane_cells(model, plane).verify(sample=2)
+    assert certificate.holds, certificate
+
+
+# degenerate arrangements
+
+DEGENERATE: dict[str, tuple[list[list[float]], list[float], int]] = {
+    "coincident boundaries": ([[1, 0], [2, 0], [-3, 0]], [0.5, 1.0, -1.5], 2),
+    "parallel boundaries": ([[1, 0], [1, 0], [1, 0]], [0.5, 0.0, -0.5], 4),
+    "concurrent boundaries": ([[1, 0], [0, 1], [1, 1], [1, -1]], [0, 0, 0, 0], 8),
+    "concurrent away from the origin": ([[1, 0], [0, 1], [1, 1]], [-0.3, -0.1, -0.4], 6),
+    "a boundary through two corners": ([[1, 1]], [0], 2),
+    "both diagonals": ([[1, 1], [1, -1]], [0, 0], 4),
+    "a boundary along a side": ([[1, 0]], [1], 1),
+    "a boundary through one corner only": ([[1, 1]], [2], 1),
+    "a boundary outside": ([[1, 0]], [5], 1),
+    "a dead unit": ([[0, 0], [1, 0]], [-1, 0], 2),
+    "a unit that is zero everywhere": ([[0, 0], [1, 0]], [0, 0], 2),
+    "duplicate units": ([[1, 2], [1, 2], [2, 1]], [0.1, 0.1, 0], 4),
+    "boundaries a rounding error apart": ([[1, 0], [1, 0]], [0.5, 0.5 + 1e-16], 2),
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_arrangements_are_counted_right(name: str) -> None:
+    weights, biases, expected = DEGENERATE[name]
+    cells = rs.plane_cells(lines(weights, biases), square())
+    assert len(cells) == expected
+    certificate = cells.verify()
+    assert certificate.holds, certificate
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_arrangements_survive_a_second_layer(name: str) -> None:
+    weights, biases, _ = DEGENERATE[name]
+    first = lines(weights, biases)[0]
+    torch.manual_seed(1)
+    model = nn.Sequential(first, nn.ReLU(), nn.Linear(len(biases), 6), nn.ReLU(), nn.Linear(6, 3)).double()
+    certificate = rs.plane_cells(model, square()).verify()
+    assert certificate.holds, certificate
+
+
+def test_a_zero_bias_network_is_a_fan() -> None:
+    torch.manual_seed(0)
+    model = mlp(2, 10, 10, 2).double()
+    for p in model.parameters():
+        p.data *= p.dim() - 1.0
+    one, two = (rs.plane_cells(model, square(r)) for r in (1.0, 1e-6))
+    assert len(one) == len(two), "positively homogeneous: every scale looks the same"
+    assert one.verify().holds
+    assert two.verify().holds
+    assert (np.linalg.norm(one.vertices[one.corners], axis=1)[one.offsets[:-1]] >= 0).all()
+    inner = one.vertices[(np.abs(one.vertices) < 1 - 1e-9).all(axis=1)]
+    assert np.allclose(inner, 0, atol=1e-12), "all boundaries meet at the origin and nowhere else"
+
+
+# what cells tell
+
+
+def test_the_decision_boundary_separates_the_classes() -> None:
+    torch.manual_seed(2)
+    model = mlp(2, 16, 16, 5).double()
+    cells = rs.plane_cells(model, square(3.0))
+    boundary = cells.decision_boundary()
+    assert boundary.length > 0
+    middle = boundary.segments.mean(axis=1)
+    out = model(cells.plane.points(middle)).sort(dim=1, descending=True)
+    assert torch.allclose(out.values[:, 0], out.values[:, 1])
+    assert (np.sort(out.indices[:, :2].numpy()) == np.sort(boundary.classes)).all()
+    assert (cells.locate(middle) == boundary.cell).mean() > 0.99
+
+
+def test_every_change_of_class_on_a_grid_crosses_the_decision_boundary() -> None:
+    torch.manual_seed(2)
+    model = mlp(2, 16, 16, 5).double()
+    cells = rs.plane_cells(model, square(3.0))
+    boundary = cells.decision_boundary()
+    axis = torch.linspace(-2.9, 2.9, 80).double()
+    classes = model(torch.cartesian_prod(axis, axis)).argmax(dim=1).view(80, 80).numpy()
+    length = 5.8 / 79
+    for i, j in np.argwhere(classes[1:] != classes[:-1]):
+        low, high = axis[i].item(), axis[i].item() + length
+        near = np.abs(boundary.segments - [(low + high) / 2, axis[j].item()]).max(axis=2).min(axis=1) < 1.5
+        assert crosses(boundary.segments[near], low, high, axis[j].item())
+
+
+def crosses(segments: NDArray[np.float64], low: float, high: float, y: float) -> bool:
+    (x0, y0), (x1, y1) = segments[:, 0].T, segments[:, 1].T
+    hit = (y0 - y) * (y1 - y) <= 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x = x0 + (y - y0) / (y1 - y0) * (x1 - x0)
+    return bool((hit & (x >= low - 1e-9) & (x <= high + 1e-9)).any())
+
+
+def test_one_output_has_its_boundary_at_zero() -> None:
+    model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1)).double()
+    torch.manual_seed(0)
+    cells = rs.plane_cells(model, square(3.0))
+    boundary = cells.decision_boundary()
+    values = model(torch.from_numpy(boundary.segments.reshape(-1, 2)))
+    assert torch.allclose(values, torch.zeros_like(values), atol=1e-12)
+
+
+def test_cells_with_one_map_are_one_functional_region() -> None:
+    model = lines([[1, 0], [0, 1], [1, 1]], [0, 0, 0.5])
+    last = model[2]
+    assert isinstance(last, nn.Linear)
+    last.weight.data = torch.tensor([[1.0, 0.0, 2.0]]).double()
+    cells = rs.plane_cells(model, square())
+    assert len(cells) == 7
+    assert len(np.unique(cells.functional_regions())) == 4, "the second unit does nothing"
+
+
+def test_points_outside_are_in_no_cell() -> None:
+    cells = rs.plane_cells(case("dense").model, plane_of(case("dense")))
+    assert cells.locate([[4.0, 0.0], [0.0, 0.0]])[0] == -1
+    assert cells.locate([[0.0, 0.0]])[0] >= 0
+
+
+# files, pictures, limits
+
+
+def test_saved_cells_come_back(each: Case, tmp_path: Path) -> None:
+    cells = rs.plane_cells(each.model, plane_of(each))
+    cells.save(tmp_path / "cells.npz")
+    back = rs.PlaneCells.load(tmp_path / "cells.npz")
+    assert len(back) == len(cells)
+    assert np.array_equal(back.areas, cells.areas)
+    assert np.array_equal(back.patterns, cells.patterns)
+    assert back.sites == cells.sites
+    assert np.array_equal(back.decision_boundary().segments, cells.decision_boundary().segments)
+    with pytest.raises(ValueError, match=r"load\(path, model=...\)"):
+        back.affine_maps()
+    if not any(p.dtype == torch.float64 for p in each.model.parameters()):
+        assert rs.PlaneCells.load(tmp_path / "cells.npz", model=each.model).verify().holds
+
+
+def test_loading_executes_no_code(tmp_path: Path) -> None:
+    path = tmp_path / "evil.npz"
+    np.savez(path, about=np.array([{"format": 1}], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        rs.PlaneCells.load(path)
+
+
+def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cells.npz"
+    rs.plane_cells(case("dense").model, plane_of(case("dense"))).save(path)
+    with zipfile.ZipFile(path) as file:
+        assert all(name.endswith(".npy") for name in file.namelist())
+    with np.load(path) as file:
+        stored = dict(file) | {"about": np.array('{"format": 99}')}
+    np.savez(path, **stored)
+    with pytest.raises(ValueError, match="has format 99"):
+        rs.PlaneCells.load(path)
+
+
+@pytest.mark.parametrize("colour", ["pattern", "layer", "gradient", "class", "none"])
+def test_pictures_are_drawn(colour: str, tmp_path: Path) -> None:
+    cells = rs.plane_cells(case("dense").model, plane_of(case("dense")))
+    figure = cells.plot(colour=colour, points=[[0.0, 0.0]], labels=["x"]).figure
+    for kind in ("png", "svg"):
+        figure.savefig(tmp_path / f"cells.{kind}")
+        assert (tmp_path / f"cells.{kind}").stat().st_size > 5000
+
+
+def test_a_colour_that_does_not_exist_is_named() -> None:
+    cells = rs.plane_cells(case("one_unit").model, plane_of(case("one_unit")))
+    with pytest.raises(ValueError, match="colour must be one of pattern"):
+        cells.plot(colour="mood")
+
+
+def test_a_runaway_is_stopped() -> None:
+    with pytest.raises(rs.TooManyCells, match=r"max_cells=20 cells while cutting by '3:0' \(layer 2\)"):
+        rs.plane_cells(case("dense").model, plane_of(case("dense")), max_cells=20)
+
+
+def test_smooth_networks_are_refused() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.GELU())
+    with pytest.raises(rs.UnsupportedModel, match="smooth"):
+        rs.plane_cells(model, square())
+    with pytest.raises(ValueError, match=r"not piecewise linear \(gelu\)"):
+        rs.plane_cells(rs.trace(model, torch.zeros(1, 2), allow_smooth=True), square())
+
+
+def test_a_plane_of_another_space_is_refused() -> None:
+    with pytest.raises(ValueError, match="inputs with 3 entries"):
+        rs.plane_cells(rs.trace(mlp(2, 3, 1), torch.zeros(1, 2)), rs.Plane.around(torch.zeros(3), 1.0))
+
+
+def test_a_network_without_sites_is_one_cell() -> None:
+    cells = rs.plane_cells(nn.Linear(2, 3), square())
+    assert len(cells) == 1
+    assert cells.verify().holds
+
+
+def test_the_first_call_says_that_it_compiles(tmp_path: Path) -> None:
+    code = (
+        "import torch, regionscope as rs\n"
+        "model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())\n"
+        "rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2)))"
+    )
+    run = [sys.executable, "-c", code]
+    first = subprocess.run(run, capture_output=True, text=True, check=True, env={"NUMBA_CACHE_DIR": str(tmp_path)})
+    second = subprocess.run(run, capture_output=True, text=True, check=True, env={"NUMBA_CACHE_DIR": str(tmp_path)})
+    assert "compiling the geometry kernels, once" in first.stderr
+    assert second.stderr == ""
+
+
+def test_a_progress_bar_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    rs.plane_cells(case("dense").model, plane_of(case("dense")), show_progress=True)
+    assert "cutting" in capsys.readouterr().err

@@ -1,0 +1,70 @@
+"""Planes: where to look."""
+
+import numpy as np
+import pytest
+import torch
+
+import regionscope as rs
+
+
+def test_a_plane_through_three_points_holds_them_on_a_circle() -> None:
+    points = torch.randn(3, 7, generator=torch.Generator().manual_seed(0))
+    plane = rs.Plane.through(*points, margin=1.5)
+    u = plane.project(points)
+    assert torch.allclose(plane.points(u), points.double())
+    radii = np.linalg.norm(u, axis=1)
+    assert np.allclose(radii, radii[0])
+    assert np.allclose(np.abs(plane.domain), 1.5 * radii[0])
+
+
+def test_a_plane_keeps_the_shape_of_images() -> None:
+    images = torch.rand(3, 1, 4, 4)
+    plane = rs.Plane.through(*images)
+    assert plane.points(plane.domain).shape == (4, 1, 4, 4)
+
+
+def test_a_random_plane_is_orthonormal_and_repeatable() -> None:
+    one, two = (rs.Plane.around(torch.zeros(50), 0.1, generator=torch.Generator().manual_seed(3)) for _ in range(2))
+    assert np.allclose(one.axes @ one.axes.T, np.eye(2), atol=1e-14)
+    assert np.array_equal(one.axes, two.axes)
+    assert one.area == pytest.approx(0.04)
+
+
+def test_a_clockwise_domain_is_turned_around() -> None:
+    plane = rs.Plane(torch.zeros(2), np.eye(2), [[0, 0], [0, 1], [1, 0]])
+    assert plane.area == 0.5
+
+
+def test_coordinates_choose_two_entries() -> None:
+    plane = rs.Plane.coordinates(torch.tensor([1.0, 2.0, 3.0]), (2, 0), radius=2.0)
+    assert plane.points([[0.5, 0.25]]).tolist() == [[1.25, 2.0, 3.5]]
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: rs.Plane.through(*torch.tensor([[0.0, 0], [1, 1], [2, 2]])), "lie on one line"),
+        (lambda: rs.Plane.through(*torch.zeros(3, 2)), "lie on one line"),
+        (lambda: rs.Plane.through(*torch.full((3, 2), torch.nan)), "NaN"),
+        (lambda: rs.Plane.through(*torch.eye(3), margin=0), "margin must be positive"),
+        (lambda: rs.Plane.around(torch.zeros(3), 0), "radius must be positive"),
+        (lambda: rs.Plane.around(torch.zeros(1), 1), "no planes; use line_cells"),
+        (lambda: rs.Plane.coordinates(torch.zeros(3), (1, 1)), "two different entries"),
+        (lambda: rs.Plane(torch.zeros(2), [[1, 0], [1, 0]], [[0, 0], [1, 0], [0, 1]]), "orthonormal"),
+        (lambda: rs.Plane(torch.zeros(3), np.eye(2), [[0, 0], [1, 0], [0, 1]]), r"axes must be \(2, 3\)"),
+        (lambda: rs.Plane(torch.zeros(2), np.eye(2), [[0, 0], [1, 0]]), "k >= 3"),
+        (lambda: rs.Plane(torch.zeros(2), np.eye(2), [[0, 0], [1, 1], [2, 2]]), "empty"),
+        (lambda: rs.Plane(torch.zeros(2), np.eye(2), [[0, 0], [2, 0], [0.1, 0.1], [0, 2]]), "convex"),
+        (lambda: rs.Plane(torch.zeros(2), np.eye(2), [[0, 0], [1, 0], [1, 0], [0, 1]]), "convex"),
+        (lambda: rs.Plane(torch.zeros(2), np.eye(2), [[0, 0], [np.inf, 0], [0, 1]]), "NaN or infinite"),
+    ],
+)
+def test_bad_planes_are_named(make, match: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=match):
+        make()
+
+
+def test_a_star_is_not_convex() -> None:
+    angles = 4 * np.pi * np.arange(5) / 5  # every corner turns left, twice around
+    with pytest.raises(ValueError, match="convex"):
+        rs.Plane(torch.zeros(2), np.eye(2), np.stack([np.cos(angles), np.sin(angles)], axis=1))
