@@ -1,7 +1,6 @@
 """Networks from files: weights only, so that nothing that is loaded can run code."""
 
 import json
-import pickle
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -9,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -49,8 +48,10 @@ def load_model(path: str | Path, *, model: str | None = None) -> nn.Module:
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
         state, about = load_weights(path)
-    except (pickle.UnpicklingError, SafetensorError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read as weights: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # the readers raise whatever a broken file leads them into
+        raise ValueError(
+            f"{path} cannot be read as weights: {next(iter(str(error).splitlines()), type(error).__name__)}"
+        ) from error
     if model is None:
         return built_mlp(state, about.get("activation", "relu"), path).eval()
     module, _, function = model.partition(":")
@@ -70,7 +71,7 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     for key in ("state_dict", "model_state_dict", "model"):
         loaded = loaded[key] if isinstance(loaded, dict) and isinstance(loaded.get(key), dict) else loaded
     if not isinstance(loaded, dict) or not all(isinstance(v, Tensor) for v in loaded.values()):
-        raise ValueError(f"{path} holds no state dict; save model.state_dict()")
+        raise ValueError("it holds no state dict; save model.state_dict()")
     return loaded, {}
 
 
