@@ -74,7 +74,7 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
 
 def test_a_file_without_a_state_dict_is_named(tmp_path: Path) -> None:
     torch.save([1, 2], tmp_path / "list.pt")
-    with pytest.raises(ValueError, match="list.pt cannot be read as weights: it holds no state dict"):
+    with pytest.raises(ValueError, match=r"list.pt cannot be read as weights: it holds no state dict"):
         load_model(tmp_path / "list.pt")
     with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
         load_model(tmp_path / "nothing.pt")

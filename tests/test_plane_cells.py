@@ -313,6 +313,20 @@ def crosses(segments: NDArray[np.float64], low: float, high: float, y: float) ->
     return bool((hit & (x >= low - 1e-9) & (x <= high + 1e-9)).any())
 
 
+def test_a_decision_boundary_along_a_side_is_found_once() -> None:
+    cells = rs.plane_cells(lambda x: torch.stack([x[:, 0].relu(), (-x[:, 0]).relu()], dim=1), square())
+    boundary = cells.decision_boundary()
+    assert len(cells) == 2
+    assert boundary.length == pytest.approx(2.0)
+    assert np.allclose(boundary.segments[..., 0], 0)
+
+
+def test_outputs_that_only_touch_are_no_decision_boundary() -> None:
+    cells = rs.plane_cells(lambda x: torch.stack([x[:, 0].abs(), 0 * x[:, 0]], dim=1), square())
+    assert len(cells) == 2
+    assert cells.decision_boundary().length == 0
+
+
 def test_one_output_has_its_boundary_at_zero() -> None:
     model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1)).double()
     torch.manual_seed(0)

@@ -61,8 +61,21 @@ def contenders(f, corners):
 
 
 @njit(cache=True, nogil=True)
+def everywhere_largest(f, corners, k):
+    """Whether output k is larger than all others at every corner, and so, the set where it is being convex, inside."""
+    for c in corners:
+        for j in range(f.shape[1]):
+            if j != k and f[c, j] >= f[c, k]:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
 def segments(xy, f, offsets, corners):
-    """All pieces of the decision boundary inside cells: (n, 4) end points and (n, 3) cell and the two outputs."""
+    """All places in cells where two outputs tie for the largest: (n, 4) end points and (n, 3) cell and the outputs.
+
+    A tie along a side is found from the cell on which the first of the two is larger, or from both.
+    """
     ends, owners = [], []
     for cell in range(len(offsets) - 1):
         mine = corners[offsets[cell] : offsets[cell + 1]]
@@ -72,11 +85,7 @@ def segments(xy, f, offsets, corners):
                 ends.append((points[0, 0], points[0, 1], points[1, 0], points[1, 1]))
                 owners.append((cell, 0, -1))
             continue
-        best = np.argmax(f[mine[0]])
-        mixed = False
-        for c in mine:
-            mixed |= np.argmax(f[c]) != best
-        if not mixed:  # the set where one output is the largest is convex
+        if everywhere_largest(f, mine, np.argmax(f[mine[0]])):
             continue
         able = contenders(f, mine)
         for i in range(len(able)):

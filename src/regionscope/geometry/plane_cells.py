@@ -142,9 +142,9 @@ class PlaneCells:
     @property
     def classes(self) -> NDArray[np.int64]:
         """The largest output at the centre of each cell; of a single output, whether it is positive."""
-        slopes, values = self._maps
-        centre = np.einsum("nkd,nd->nk", slopes, self.centres) + values
-        return np.asarray(centre.argmax(axis=1) if centre.shape[1] > 1 else centre[:, 0] > 0, np.int64)
+        if self.outputs is None:
+            raise ValueError("these cells stop at a layer: the network's output is not affine in them")
+        return self._classes_at_centres
 
     def boundary_length(self) -> Floats:
         """The total length of the boundaries of each layer inside the domain: (layers,), layer 1 first."""
@@ -180,7 +180,22 @@ class PlaneCells:
         if self.outputs is None:
             raise ValueError("these cells stop at a layer: the network's output is not affine in them")
         ends, who = decision.segments(self.vertices, self.outputs, self.offsets, self.corners)
-        return DecisionBoundary(ends.reshape(-1, 2, 2), who[:, 1:], who[:, 0])
+        segments, cell = ends.reshape(-1, 2, 2), who[:, 0]
+        beyond = self._across(segments, cell)  # a tie along a side counts only if the class changes there
+        kept = (beyond == cell) | (self._classes_at_centres[beyond] != self._classes_at_centres[cell])
+        return DecisionBoundary(segments[kept], who[kept, 1:], cell[kept])
+
+    @cached_property
+    def _classes_at_centres(self) -> NDArray[np.int64]:
+        assert self.outputs is not None
+        centre = mean_corners(self.outputs, self.offsets, self.corners)
+        return np.asarray(centre.argmax(axis=1) if centre.shape[1] > 1 else centre[:, 0] > 0, np.int64)
+
+    def _across(self, segments: Floats, cell: Indices) -> Indices:
+        """The cell just beyond each segment, seen from the centre of its own: another one if it runs along a side."""
+        middle = segments.mean(axis=1)
+        beyond = self.locate(middle + 1e-7 * (middle - self.centres[cell]))
+        return np.where(beyond >= 0, beyond, cell)
 
     def locate(self, u: ArrayLike) -> Indices:
         """The cell that holds each point with plane coordinates u (n, 2); -1 outside the domain."""

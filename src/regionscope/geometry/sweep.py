@@ -146,6 +146,7 @@ class Sweep:
         """The site has been cut; there are so many vertices now."""
         others = [rows for (rows,) in self.state[1:]]
         self.state = [cut.blocks(vertices)]
+        self.close_decisions += close_decisions(self.state[0][1], cut.breakpoints, cut.tolerance)
         for rows in others:
             fresh = np.empty((vertices - self.vertices, rows.shape[1]))
             kernels.interpolate(rows, fresh, cut.parents, cut.weights)
