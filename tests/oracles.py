@@ -57,3 +57,30 @@ def bisected_breakpoints(net: rs.Network, columns: tuple[Column, ...], start: Te
             between = pattern(middle)
             pending += [(low, middle, first, between), (middle, high, between, last)]
     return sorted(found)
+
+
+def jacobians(net: rs.Network, x: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The Jacobians (n, units, d) of every site's pre-activations and of the output, row by row by reverse mode."""
+    x = x.detach().clone().requires_grad_()
+    values = [v.reshape(len(x), -1) for v in [*net._site_values(x), net._output_program.run(x)[0]]]
+
+    def rows(value: Tensor) -> Tensor:
+        grads = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0].flatten(1) for column in value.T]
+        return torch.stack(grads, dim=1).detach()
+
+    found = [rows(value) for value in values]
+    return found[:-1], found[-1]
+
+
+def sampled_boundary_length(model: nn.Module, plane: rs.Plane, sigma: float, draws: int) -> tuple[float, float]:
+    """Mean and standard error of the exact boundary length over draws of noise on all biases before the last layer."""
+    biases = [m.bias for m in model.modules() if isinstance(m, nn.Linear | nn.Conv2d) and m.bias is not None][:-1]
+    before = [b.detach().clone() for b in biases]
+    lengths = []
+    for _ in range(draws):
+        for b, original in zip(biases, before, strict=True):
+            b.data = original + sigma * torch.randn_like(original)
+        lengths.append(rs.plane_cells(model, plane).boundary_length().sum())
+    for b, original in zip(biases, before, strict=True):
+        b.data = original
+    return float(np.mean(lengths)), float(np.std(lengths, ddof=1) / draws**0.5)

@@ -1,10 +1,12 @@
 """The command line, as a user starts it."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 import torch
 from cases import mlp
 
@@ -51,6 +53,22 @@ def test_regions_of_a_network_with_two_inputs_and_a_random_plane(tmp_path: Path)
     save_mlp(mlp(5, 8, 3), tmp_path / "five.safetensors")
     options = ["--points", str(tmp_path / "points.npy"), "--around", "1", "--out", str(tmp_path / "b.png")]
     assert "certificate holds" in run("regions", str(tmp_path / "five.safetensors"), *options).stdout
+
+
+def test_measures_are_a_table_and_a_file(tmp_path: Path) -> None:
+    save_mlp(mlp(784, 12, 12, 10), tmp_path / "net.safetensors")
+    for kind in ("json", "parquet"):
+        out = tmp_path / f"measures.{kind}"
+        result = run("measure", str(tmp_path / "net.safetensors"), "--count", "20", "--out", str(out))
+        assert result.returncode == 0, result.stderr
+        assert "local complexity" in result.stdout
+        assert "layer 2" in result.stdout
+    rows = json.loads((tmp_path / "measures.json").read_text())
+    assert [row["name"] for row in rows][:3] == ["local complexity", "local rank", "total variation"]
+    assert pyarrow.parquet.read_table(tmp_path / "measures.parquet").to_pylist() == rows
+    count = run("measure", str(tmp_path / "net.safetensors"), "local_region_count", "--count", "5")
+    assert "local region count" in count.stdout
+    assert "there is no measure 'mood'" in run("measure", str(tmp_path / "net.safetensors"), "mood").stderr
 
 
 def test_what_a_user_can_mend_is_said_in_one_line(tmp_path: Path) -> None:

@@ -5,7 +5,15 @@ from regionscope.geometry.line_cells import LineCells, curve_cells, line_cells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.geometry.sweep import TooManyCells
+from regionscope.measures import MEASURES
+from regionscope.measures.complexity import complexity_density, local_complexity
+from regionscope.measures.distance import Distance, boundary_distance, certified_radius
+from regionscope.measures.expected import expected_boundary_length, expected_line_regions
+from regionscope.measures.good import good_units
+from regionscope.measures.rank import local_rank, singular_values
 from regionscope.measures.region_count import local_region_count
+from regionscope.measures.robustness import robust_accuracy
+from regionscope.measures.variation import total_variation
 from regionscope.network import Affinity, Network, Site
 from regionscope.recording import UnsupportedModel
 from regionscope.results import Estimate
@@ -30,6 +38,20 @@ __all__ = [
     "line_cells",
     "plane_cells",
     # how complex is it around data?
+    "MEASURES",
     "Estimate",
+    "complexity_density",
+    "expected_boundary_length",
+    "expected_line_regions",
+    "good_units",
+    "local_complexity",
+    "local_rank",
     "local_region_count",
+    "singular_values",
+    "total_variation",
+    # how robust is it there?
+    "Distance",
+    "boundary_distance",
+    "certified_radius",
+    "robust_accuracy",
 ]

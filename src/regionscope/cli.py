@@ -1,8 +1,9 @@
 """The `regionscope` command."""
 
+import json
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import cyclopts
 import matplotlib
@@ -96,6 +97,111 @@ def regions(
     print(f"wrote {out}")
 
 
+@app.command
+def measure(
+    checkpoint: Path,
+    *measures: str,
+    model: str | None = None,
+    points: Path | None = None,
+    count: int = 1000,
+    sigma: float = 0.05,
+    draws: int = 8,
+    eps: float = 0.1,
+    radius: float = 0.05,
+    out: Path | None = None,
+    seed: int = 0,
+) -> None:
+    """Measure a network at points: a table with one row a measure, its value per layer and its standard error.
+
+    Parameters
+    ----------
+    checkpoint
+        Weights: .safetensors, or a state dict in .pt or .pth. Loading never executes code.
+    measures
+        local_complexity, local_rank, total_variation, boundary_distance, good_units, local_region_count; all but the
+        last if none is named.
+    model
+        Who builds the network, as package.module:function. Not needed for stacks of linear layers with ReLU.
+    points
+        An .npy file with inputs (n, ...); by default the MNIST images that come with the library.
+    count
+        Take this many points at the most.
+    sigma
+        Standard deviation of the noise on biases, for local complexity.
+    draws
+        Draws of that noise.
+    eps
+        Singular values at least this large count for the local rank.
+    radius
+        Half the side of the squares in which regions are counted.
+    out
+        Write the results to this .json or .parquet file too.
+    seed
+        Seed of everything that is drawn.
+    """
+    unknown = [name for name in measures if name not in rs.MEASURES]
+    if unknown:
+        raise ValueError(f"there is no measure {unknown[0]!r}; there are {', '.join(rs.MEASURES)}")
+    network = load_model(checkpoint, model=model)
+    data = chosen_points(network, points)[0][:count]
+    net = rs.trace(network, data[:1].to(next(network.parameters()).dtype))
+    options: dict[str, dict[str, object]] = {
+        "local_complexity": {"sigma": sigma, "draws": draws},
+        "local_rank": {"eps": eps},
+        "local_region_count": {"radius": radius},
+    }
+    rows = []
+    for name in measures or [name for name in rs.MEASURES if name != "local_region_count"]:
+        seeded = {"generator": torch.Generator().manual_seed(seed)} if name in SEEDED else {}
+        bar = {} if name == "good_units" else {"show_progress": sys.stderr.isatty()}
+        found = rs.MEASURES[name](net, data.to(net.dtype), **options.get(name, {}), **seeded, **bar)
+        rows.append(found.to_dict())
+    print(f"{net!r}, {len(data)} points\n")
+    print(table(rows, net.layers))
+    if out is not None:
+        write_rows(rows, out)
+        print(f"\nwrote {out}")
+
+
+SEEDED = ("local_complexity", "local_region_count")
+
+
+def table(rows: list[dict[str, Any]], layers: int) -> str:
+    """Rows of measures as text: the mean with its standard error, then the mean of each layer."""
+    head = ["measure", "mean", "± s.e.", *(f"layer {k + 1}" for k in range(layers)), ""]
+    body = [head]
+    for row in rows:
+        per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
+        kind = "exact at each point" if row["exact"] else "estimated"
+        body.append([row["name"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, kind])
+    widths = [max(map(len, column)) for column in zip(*body, strict=True)]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in body)
+
+
+def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
+    """Write measures as JSON or Parquet."""
+    if path.suffix == ".json":
+        path.write_text(json.dumps(rows, indent=2) + "\n")
+    elif path.suffix == ".parquet":
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise ValueError("writing Parquet needs pyarrow: pip install 'regionscope[parquet]'") from error
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        raise ValueError(f"out must end in .json or .parquet, got {path}")
+
+
+def chosen_points(network: nn.Module, file: Path | None) -> tuple[Tensor, Tensor]:
+    """Points for a network, and a number to name each by: those of a file, or MNIST with its labels."""
+    if file is not None:
+        data = torch.from_numpy(np.load(file, allow_pickle=False)).float()
+        return data, torch.arange(len(data))
+    data, labels = mnist_sample("train")
+    return data if next(network.parameters()).dim() == 4 else data.flatten(1), labels
+
+
 def chosen_plane(
     network: nn.Module, file: Path | None, through: tuple[int, int, int] | None, around: int | None,
     radius: float, margin: float, seed: int,
@@ -105,12 +211,7 @@ def chosen_plane(
     if file is None and first.dim() == 2 and first.shape[1] == 2:
         origin = torch.zeros(1, 2)
         return rs.Plane.coordinates(origin[0], radius=radius), origin[:0], []
-    if file is None:
-        data, labels = mnist_sample("train")
-        data = data if first.dim() == 4 else data.flatten(1)
-    else:
-        data = torch.from_numpy(np.load(file, allow_pickle=False)).float()
-        labels = torch.arange(len(data))
+    data, labels = chosen_points(network, file)
     if around is not None:
         generator = torch.Generator().manual_seed(seed)
         return rs.Plane.around(data[around], radius, generator=generator), data[[around]], [str(int(labels[around]))]

@@ -1,7 +1,7 @@
 """A traced network: its activation sites, and their pre-activations at any points."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -66,6 +66,7 @@ class Network:
     dtype: torch.dtype
     device: torch.device
     entries: tuple[int, ...]  # the values of the program that enter the sites
+    exits: tuple[int, ...]  # and that leave them
     output: int
     winners: dict[str, int]  # tournament, the part of its sites' names before the slash -> value that says who won
     program: Program
@@ -113,6 +114,17 @@ class Network:
         """A copy in another precision that no longer follows the model."""
         with torch.no_grad():
             return replace(self, dtype=dtype, program=self.program.frozen(dtype))
+
+    def with_noisy_weights(self, scales: Sequence[float], generator: torch.Generator | None) -> "Network":
+        """A copy whose weights (constants with two dimensions or more) have noise N(0, max(scales)^2)."""
+        scale = max(scales)
+        noisy = {
+            i: c + scale * torch.randn(c.shape, generator=generator, dtype=c.dtype).to(c.device)
+            if c.is_floating_point() and c.dim() > 1
+            else c
+            for i, c in self.program.constants.items()
+        }
+        return replace(self, program=replace(self.program, constants=noisy))
 
     def verify(self, x: Tensor, *, generator: torch.Generator | None = None) -> Affinity:
         """Check at points x (n, *input_shape), in float64, that the network is affine inside the pattern of x.

@@ -1,5 +1,6 @@
 """Which aten operations are affine, and in which of their arguments; and what to say of the others."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,6 +171,15 @@ def is_affine(call: Call) -> bool:
     if a.get("rounding_mode") is not None or a.get("reduce") is not None or a.get("training"):
         return False
     return _stays_float(a.get("dtype")) and any(call.live <= group for group in AFFINE.get(call.name, ()))
+
+
+def linear_arguments(operation: Any, live: Set[str]) -> frozenset[str]:
+    """The arguments in which an affine operation is affine together with the live ones; empty if it is not affine.
+
+    In the derivative, those among them that are not live are constants that drop out.
+    """
+    name = operation._schema.name.removeprefix("aten::")
+    return next((group for group in AFFINE.get(name, ()) if live <= group), frozenset())
 
 
 def _stays_float(dtype: torch.dtype | None) -> bool:

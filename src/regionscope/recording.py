@@ -24,12 +24,13 @@ class UnsupportedModel(ValueError):
 
 @dataclass(frozen=True)
 class Mark:
-    """A site as it was met; `preactivation` is the number of the value that enters it."""
+    """A site as it was met; `preactivation` and `result` are the numbers of the values that enter and leave it."""
 
     name: str
     activation: Activation
     layer: int
     preactivation: int
+    result: int
 
 
 @dataclass
@@ -153,9 +154,10 @@ class Recorder(TorchDispatchMode):
         if self.tournament is not None:
             self.tournament.rounds += 1
             layer, name = self.tournament.layer, f"{self.tournament.name}/{self.tournament.rounds}"
-        self.marks.append(Mark(name, activation, layer, entering))
-        for tensor in tensors(result):
-            self.layers[self.value(tensor)] = layer
+        leaving = [self.value(tensor) for tensor in tensors(result)]
+        self.marks.append(Mark(name, activation, layer, entering, leaving[0]))
+        for value in leaving:
+            self.layers[value] = layer
 
     def site_name(self, kind: str) -> str:
         """The module's path, the kind unless the module is just that, and the number of its earlier calls."""
@@ -219,8 +221,9 @@ class Recorder(TorchDispatchMode):
         if geometry(tensor) == geometry(storage.owner):
             value = storage.value
         else:  # seen through .data, or written through another view
-            arguments = (Value(storage.value), *geometry(tensor))
-            (value,) = self.add(aten.as_strided.default, arguments, {}, [tensor], live=self.live[storage.value])
+            flat, index = self.flattened(storage.value, storage.owner), self.positions(tensor, storage.owner)
+            live = self.live[storage.value]
+            (value,) = self.add(aten.index.Tensor, (flat, [index]), {}, [tensor], live=live)
         self.know(tensor, value)
         return value
 
@@ -248,12 +251,29 @@ class Recorder(TorchDispatchMode):
             self.refuse(None, "forward writes input-dependent values into a tensor that outlives the call")
         if geometry(tensor) != geometry(storage.owner):
             live = self.live[value] or self.live[storage.value]
-            arguments = (Value(storage.value), Value(value), *geometry(tensor))
-            (storage.value,) = self.add(aten.as_strided_scatter.default, arguments, {}, [storage.owner], live=live)
+            flat, index = self.flattened(storage.value, storage.owner), self.positions(tensor, storage.owner)
+            put = (flat, [index], Value(value))
+            (written,) = self.add(aten.index_put.default, put, {}, [storage.owner.flatten()], live=live)
+            shaped = (Value(written), list(storage.owner.shape))
+            (storage.value,) = self.add(aten.reshape.default, shaped, {}, [storage.owner], live=live)
         else:
             storage.value = value
         storage.writes += 1
         self.know(tensor, value)
+
+    def flattened(self, value: int, owner: Tensor) -> Value:
+        """The memory of a tensor as one row of numbers."""
+        arguments = (Value(value), [-1])
+        return Value(self.add(aten.reshape.default, arguments, {}, [owner.flatten()], live=self.live[value])[0])
+
+    def positions(self, tensor: Tensor, owner: Tensor) -> Value:
+        """Where in the memory of its owner each entry of a tensor lies."""
+        if not owner.is_contiguous() or owner.storage_offset():
+            self.refuse(None, "forward writes into a view of a tensor that is not contiguous; write into a copy")
+        places = torch.arange(owner.numel(), device=owner.device)
+        (row,) = self.add(aten.arange.default, (owner.numel(),), {"device": owner.device}, [places], live=False)
+        laid_out = places.as_strided(*geometry(tensor))
+        return Value(self.add(aten.as_strided.default, (Value(row), *geometry(tensor)), {}, [laid_out], live=False)[0])
 
     # steps
 

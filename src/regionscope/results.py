@@ -1,17 +1,19 @@
 """What a measure returns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """A measure at points: one number a point, and its mean with the standard error over points.
 
-    `exact` says that the number at each point has no error of its own; `unit` says what is counted.
+    `exact` says that the number at each point has no error of its own; otherwise `point_stderr` is that error, if it
+    can be told. `unit` says what is counted.
     """
 
     name: str
@@ -19,6 +21,9 @@ class Estimate:
     per_layer: NDArray[np.float64] | None = None  # (n, layers)
     exact: bool = False
     unit: str = ""
+    point_stderr: NDArray[np.float64] | None = None  # (n,)
+    per_unit: NDArray[Any] | None = None  # (n, units), if asked for
+    tensor: Tensor | None = field(default=None, repr=False)  # the mean, with gradients, if asked for
 
     @property
     def n(self) -> int:
@@ -32,8 +37,15 @@ class Estimate:
 
     @property
     def stderr(self) -> float:
-        """The standard error of the mean; NaN for a single point."""
-        return float(self.per_point.std(ddof=1) / np.sqrt(self.n)) if self.n > 1 else float("nan")
+        """The standard error of the mean over points, with the error at each point in it.
+
+        Of a single point, the error there; NaN if that is not known.
+        """
+        if self.n > 1:
+            return float(self.per_point.std(ddof=1) / np.sqrt(self.n))
+        if self.exact:
+            return 0.0
+        return float("nan") if self.point_stderr is None else float(self.point_stderr[0])
 
     def __repr__(self) -> str:
         kind = "exact at each point" if self.exact else "estimated"

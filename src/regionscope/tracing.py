@@ -245,6 +245,7 @@ def generalised(calls: list[Recording], example: Tensor) -> Network:
         dtype=example.dtype,
         device=example.device,
         entries=entries,
+        exits=tuple(mark.result for mark in first.marks),
         output=output,
         winners=first.winners,
         program=Program(steps, constants, shapes, ()).pruned(kept),

@@ -1,0 +1,176 @@
+"""Local complexity: how much boundary lies around a point, when the biases are noisy."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from regionscope.measures.good import good_masks
+from regionscope.measures.jacobians import Directions, directions, follow, points_at_once
+from regionscope.network import Network
+from regionscope.points import Data, all_points
+from regionscope.results import Estimate
+from regionscope.tracing import Model, as_network
+
+
+def local_complexity(
+    model: Model | Network,
+    data: Data,
+    *,
+    sigma: float | Sequence[float] = 0.05,
+    draws: int = 32,
+    good: bool = True,
+    weight_noise: bool = False,
+    density: bool = True,
+    engine: str = "auto",
+    probes: int = 32,
+    generator: torch.Generator | None = None,
+    batch_size: int | None = None,
+    per_unit: bool = False,
+    differentiable: bool = False,
+    show_progress: bool = False,
+) -> Estimate:
+    """Local complexity LC = E f(x), f(x) = sum over units i of E[|grad z_i(x)| rho_i(z_i(x)) 1{i good}] (LC eq. 6).
+
+    The expected (d - 1)-volume of boundaries per unit volume at x if every bias has noise N(0, sigma^2). The noise of
+    the unit itself is integrated exactly by the density rho_i; that of the others is drawn, `draws` times for every
+    point, in pairs of opposite sign. `sigma` is one number or one a layer. A unit with several breakpoints adds the
+    density at each (HR Thm 6); competitors in max-pooling have the noise on their difference.
+
+    `good=False` leaves the indicator out, an upper bound (LC eq. 39-40); `density=False` leaves rho out (LC eq. 41);
+    `weight_noise` draws noise on the weights as well (LC Fig. 5). Estimated; exact if no noise has to be drawn and the
+    engine is exact. `engine` is "gram", "jacobian" (both exact) or "probes" random directions; see `jacobians`.
+    With `differentiable` the result carries gradients to the parameters, in `tensor`.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU(), torch.nn.Linear(1, 1))
+    >>> _ = model[0].weight.data.fill_(2.0), model[0].bias.data.zero_()
+    >>> lc = local_complexity(model, torch.zeros(1, 1), sigma=1.0, good=False)
+    >>> round(lc.mean, 4), round(2 / math.sqrt(2 * math.pi), 4)
+    (0.7979, 0.7979)
+    """
+    points = all_points(data)
+    net = as_network(model, points[:1])
+    points = net.checked(points)
+    scales = per_layer_scales(sigma, net)
+    found = noisy_densities(
+        net, points, scales, directions(net, engine, probes), draws=draws, good=good, weight_noise=weight_noise,
+        density=density, generator=generator, batch_size=batch_size, differentiable=differentiable,
+        show_progress=show_progress,
+    )  # fmt: skip
+    return summarised(net, found, density, per_unit, differentiable)
+
+
+@dataclass(frozen=True)
+class Densities:
+    """What every unit adds at every point, (rounds, n, units), and whether it has no error of its own."""
+
+    units: Tensor
+    exact: bool
+
+
+def noisy_densities(
+    net: Network, points: Tensor, scales: list[float], along: Directions, *, draws: int, good: bool,
+    weight_noise: bool = False, density: bool = True, generator: torch.Generator | None = None,
+    batch_size: int | None = None, differentiable: bool = False, show_progress: bool = False,
+) -> Densities:  # fmt: skip
+    """|derivative along the directions| rho 1{good} of every unit at every point, for each draw of the noise."""
+    if draws < 1:
+        raise ValueError(f"draws must be at least 1, got {draws}")
+    sampled = good or weight_noise or net.layers > 1
+    antithetic = sampled and draws > 1
+    parts = []
+    with torch.set_grad_enabled(differentiable):
+        at_once = batch_size or points_at_once(net, along)
+        for x in tqdm(points.split(at_once), desc="local complexity", disable=not show_progress):
+            rounds = [
+                one_round(net, x, scales, along, good, weight_noise, density, antithetic, generator)
+                for _ in range(max(1, draws // 2) if sampled else 1)
+            ]
+            parts.append(torch.stack(rounds))  # (rounds, n, units)
+    return Densities(torch.cat(parts, dim=1), exact=along.exact and not sampled)
+
+
+def complexity_density(
+    model: Model | Network, points: Data, *, sigma: float | Sequence[float], **options: object
+) -> Estimate:
+    """The density f(x) of local complexity at each point (LC eq. 3): `per_point`, with `point_stderr` from the draws.
+
+    The same as `local_complexity`, read point by point; takes the same options.
+    """
+    return local_complexity(model, points, sigma=sigma, **options)  # type: ignore[arg-type]
+
+
+def one_round(
+    net: Network, x: Tensor, scales: list[float], along: Directions, good: bool, weight_noise: bool, density: bool,
+    antithetic: bool, generator: torch.Generator | None,
+) -> Tensor:  # fmt: skip
+    """What every unit adds to f at points x, (n, units), for one draw of the noise and its opposite."""
+    noise = [s * normal(x, site.units, generator) for s, site in zip(scales, net.sites, strict=True)]
+    drawn = net.with_noisy_weights(scales, generator) if weight_noise else net
+    signs = (1.0, -1.0) if antithetic else (1.0,)
+    total = torch.zeros((), dtype=x.dtype, device=x.device)
+    for sign in signs:
+        shifts = [sign * d for d in noise]
+        total = total + unit_densities(drawn, x, scales, along, shifts, good, density, generator) / len(signs)
+    return total
+
+
+def normal(x: Tensor, units: int, generator: torch.Generator | None) -> Tensor:
+    return torch.randn(len(x), units, generator=generator, dtype=x.dtype).to(x.device)
+
+
+def unit_densities(
+    net: Network, x: Tensor, scales: list[float], along: Directions, noise: list[Tensor], good: bool, density: bool,
+    generator: torch.Generator | None,
+) -> Tensor:  # fmt: skip
+    found: list[Tensor | None] = [None] * len(net.sites)
+
+    def visit(number: int, z: Tensor, tangents: Tensor) -> None:
+        slopes = along.norms(tangents)  # (n, units)
+        if density:
+            slopes = slopes * sum(gaussian(z - b, scales[number]) for b in net.sites[number].breakpoints)
+        found[number] = slopes
+
+    follow(net, x, along, visit, noise=noise, generator=generator)
+    rows = [f for f in found if f is not None]
+    if good:
+        rows = [f * mask for f, mask in zip(rows, good_masks(net, x, noise=noise), strict=True)]
+    return torch.cat(rows, dim=1)
+
+
+def gaussian(z: Tensor, sigma: float) -> Tensor:
+    return torch.exp(-0.5 * (z / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+
+
+def per_layer_scales(sigma: float | Sequence[float], net: Network) -> list[float]:
+    """The standard deviation of the noise for each site."""
+    if not net.sites:
+        raise ValueError("the network has no activation sites: nothing bends")
+    layers = [float(s) for s in sigma] if isinstance(sigma, Sequence) else [float(sigma)] * net.layers
+    if len(layers) != net.layers:
+        raise ValueError(f"sigma must be one number or {net.layers}, one a layer; got {len(layers)}")
+    if not all(s > 0 and math.isfinite(s) for s in layers):
+        raise ValueError(f"sigma must be positive, got {sigma}")
+    return [layers[site.layer - 1] for site in net.sites]
+
+
+def summarised(net: Network, found: Densities, density: bool, per_unit: bool, differentiable: bool) -> Estimate:
+    """Per point and per layer, with the errors that the rounds show."""
+    mean = found.units.mean(dim=0)
+    layer = torch.tensor([site.layer - 1 for site in net.sites for _ in range(site.units)], device=mean.device)
+    layers = torch.zeros(len(mean), net.layers, dtype=mean.dtype, device=mean.device).index_add(1, layer, mean)
+    totals = found.units.detach().sum(dim=2)
+    spread = totals.std(dim=0) / math.sqrt(len(totals)) if len(totals) > 1 else None
+    return Estimate(
+        "local complexity" if density else "local complexity without density",
+        layers.sum(dim=1).detach().cpu().double().numpy(),
+        layers.detach().cpu().double().numpy(),
+        exact=found.exact,
+        unit="boundary volume per volume" if net.piecewise_linear else "unit-boundary volume per volume",
+        point_stderr=None if spread is None else spread.cpu().double().numpy(),
+        per_unit=mean.detach().cpu().double().numpy() if per_unit else None,
+        tensor=mean.sum(dim=1).mean() if differentiable else None,
+    )

@@ -1,0 +1,151 @@
+"""How far it is to where the network bends, and to where its decision changes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from tqdm import tqdm
+
+from regionscope.measures.good import good_masks
+from regionscope.measures.jacobians import Directions, directions, follow, points_at_once
+from regionscope.network import Network
+from regionscope.points import Data, all_points
+from regionscope.results import Estimate
+from regionscope.tracing import Model, as_network
+
+NORMS = {"l2": 2.0, "l1": float("inf"), "linf": 1.0}  # distance -> the norm of gradients that belongs to it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distance(Estimate):
+    """Distances (n,), and the nearest boundary: place of its site in `net.sites`, its unit and layer; -1 if none."""
+
+    site: NDArray[np.int64] | None = None
+    nearest_unit: NDArray[np.int64] | None = None
+    layer: NDArray[np.int64] | None = None
+
+
+def boundary_distance(
+    model: Model | Network,
+    data: Data,
+    *,
+    norm: str = "l2",
+    good: bool = False,
+    batch_size: int | None = None,
+    differentiable: bool = False,
+    show_progress: bool = False,
+) -> Distance:
+    """Distance to the nearest boundary, d(x) = min over units and breakpoints of |z_i - b| / |grad z_i| (HR 3.2).
+
+    Exact inside a linear region: it is an intersection of half-spaces, and one that is redundant is never nearer. The
+    gradient is measured in the dual norm. `good` counts only units that matter to the output. For max-pooling and its
+    like, the switch of a tournament between losers counts too, so that it is a lower bound there. A point that no
+    boundary can be reached from is at infinite distance.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
+    >>> _ = model[0].weight.data.copy_(torch.tensor([[3.0, 4.0]])), model[0].bias.data.fill_(-5.0)
+    >>> boundary_distance(model, torch.zeros(1, 2)).mean
+    1.0
+    """
+    points = all_points(data)
+    net = as_network(model, points[:1])
+    points = net.checked(points)
+    along = directions_for(net, norm)
+    parts, sites, units = [], [], []
+    with torch.set_grad_enabled(differentiable):
+        at_once = batch_size or points_at_once(net, along)
+        for x in tqdm(points.split(at_once), desc="boundary distance", disable=not show_progress):
+            distance, site, unit = nearest(net, x, along, norm, good)
+            parts.append(distance)
+            sites.append(site)
+            units.append(unit)
+    found, places = torch.cat(parts), torch.cat(sites).cpu().numpy()
+    layers = np.array([s.layer for s in net.sites] + [-1])
+    return Distance(
+        f"distance to the nearest boundary ({norm})",
+        found.detach().cpu().double().numpy(),
+        exact=not net.winners and net.piecewise_linear,
+        unit="length",
+        tensor=found.mean() if differentiable else None,
+        site=places,
+        nearest_unit=torch.cat(units).cpu().numpy(),
+        layer=layers[places],
+    )
+
+
+def directions_for(net: Network, norm: str) -> Directions:
+    if norm not in NORMS:
+        raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
+    along = directions(net, "auto" if norm == "l2" else "jacobian")
+    return along if along.exact else directions(net, "jacobian")
+
+
+def dual_norms(tangents: Tensor, along: Directions, norm: str) -> Tensor:
+    """The norm of the gradients that belongs to a distance, (n, units)."""
+    return along.norms(tangents) if norm == "l2" else torch.linalg.vector_norm(tangents, ord=NORMS[norm], dim=0)
+
+
+def nearest(net: Network, x: Tensor, along: Directions, norm: str, good: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Distance, site and unit of the nearest boundary of each point."""
+    best = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
+    site = torch.full((len(x),), -1, device=x.device)
+    unit = site.clone()
+    masks = good_masks(net, x) if good and net.sites else None
+
+    def visit(number: int, z: Tensor, tangents: Tensor) -> None:
+        nonlocal best, site, unit
+        slopes = dual_norms(tangents, along, norm)
+        reachable = slopes > 0 if masks is None else (slopes > 0) & masks[number]
+        safe = torch.where(reachable, slopes, 1.0)
+        for b in net.sites[number].breakpoints:
+            distance, place = torch.where(reachable, (z - b).abs() / safe, torch.inf).min(dim=1)
+            nearer = distance < best
+            best = torch.where(nearer, distance, best)
+            site, unit = torch.where(nearer, number, site), torch.where(nearer, place, unit)
+
+    follow(net, x, along, visit)
+    return best, site, unit
+
+
+def certified_radius(
+    model: Model | Network, data: Data, labels: Tensor, *, batch_size: int | None = None, show_progress: bool = False
+) -> Estimate:
+    """A radius (l2) within which no point is classified otherwise (Croce et al. 2019): 0 where x itself is wrong.
+
+    The smaller of the distance to the region's border and, for the region's affine map, to the decision boundary: a
+    lower bound on the distance to any adversarial example, and that distance itself where the second is the smaller.
+
+    >>> model = torch.nn.Linear(2, 2)
+    >>> _ = model.weight.data.copy_(torch.eye(2)), model.bias.data.zero_()
+    >>> float(certified_radius(model, torch.tensor([[2.0, 0.0]]), torch.tensor([0])).mean.__round__(4))
+    1.4142
+    """
+    points = all_points(data)
+    net = as_network(model, points[:1])
+    points = net.checked(points)
+    if labels.shape != (len(points),):
+        raise ValueError(f"labels must be ({len(points)},), got {tuple(labels.shape)}")
+    along = directions_for(net, "l2")
+    parts = []
+    with torch.no_grad():
+        at_once = batch_size or points_at_once(net, along)
+        batches = zip(points.split(at_once), labels.split(at_once), strict=True)
+        for x, y in tqdm(batches, desc="certified radius", disable=not show_progress):
+            outputs = net(x).reshape(len(x), -1)
+            if outputs.shape[1] < 2:
+                raise ValueError("a certified radius needs at least two outputs, one a class")
+            tangents = follow(net, x, along, lambda *_: None, output=True)
+            assert tangents is not None
+            rows = torch.arange(len(x), device=x.device)
+            margins = outputs[rows, y, None] - outputs  # (n, k)
+            slopes = along.norms(tangents[:, rows, y, None] - tangents)
+            flat = slopes <= 0
+            reach = torch.where(flat, torch.inf, margins / torch.where(flat, 1.0, slopes))
+            reach[rows, y] = torch.inf
+            wrong = (margins < 0).any(dim=1)
+            inside = nearest(net, x, along, "l2", good=False)[0]
+            parts.append(torch.where(wrong, 0.0, torch.minimum(inside, reach.min(dim=1).values)))
+    found = torch.cat(parts).cpu().double().numpy()
+    return Estimate("certified radius", found, exact=True, unit="length (lower bound on the adversarial distance)")

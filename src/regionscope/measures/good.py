@@ -1,0 +1,67 @@
+"""Good units: those whose switching changes the network's output."""
+
+import torch
+from torch import Tensor
+
+from regionscope.network import Network
+from regionscope.points import Data, all_points
+from regionscope.program import from_rows, resolved, to_rows
+from regionscope.results import Estimate
+from regionscope.tracing import Model, as_network
+
+
+def good_units(model: Model | Network, data: Data, *, batch_size: int = 1024, per_unit: bool = False) -> Estimate:
+    """The number of units that are good at each point: open units lead from them to the output (LC A.1, HR).
+
+    A unit is good if the derivative of a generic combination of the outputs by what leaves the unit is not zero; for
+    dense ReLU layers, if every later layer has an open unit. `per_unit` asks for the mask (n, units). The number that
+    are not good, LC's B, is `net.units - mean`. Exact.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+    >>> good_units(model, torch.zeros(3, 1)).per_point
+    array([2., 2., 2.])
+    """
+    points = all_points(data)
+    net = as_network(model, points[:1])
+    points = net.checked(points)
+    masks = [torch.cat(good_masks(net, x), dim=1) for x in points.split(batch_size)] if net.sites else []
+    mask = torch.cat(masks) if masks else torch.zeros(len(points), 0, dtype=torch.bool)
+    layer = torch.tensor([site.layer - 1 for site in net.sites for _ in range(site.units)], dtype=torch.long)
+    layers = torch.zeros(len(mask), net.layers).double().index_add(1, layer, mask.cpu().double())
+    return Estimate(
+        "good units",
+        layers.sum(dim=1).numpy(),
+        layers.numpy(),
+        exact=True,
+        unit="units",
+        per_unit=mask.cpu().numpy() if per_unit else None,
+    )
+
+
+def good_masks(net: Network, x: Tensor, *, noise: list[Tensor] | None = None) -> list[Tensor]:
+    """Which units of each site are good at points x: (n, units) a site. `noise` is taken off what enters the sites."""
+    program = net.program.pruned([*net.entries, net.output])
+    entry = {value: number for number, value in reversed(list(enumerate(net.entries)))}
+    exits = dict.fromkeys(net.exits)
+    n, shapes = len(x), program.shapes
+    with torch.enable_grad():
+        values = {**{i: c.detach() for i, c in program.constants.items()}, 0: x.detach().requires_grad_()}
+        left: dict[int, Tensor] = {}
+        for step in program.steps:
+            arguments = [resolved(a, values, n) for a in step.arguments]
+            options = {name: resolved(a, values, n) for name, a in step.options.items()}
+            result = step.operation(*arguments, **options)
+            for value, tensor in zip(step.results, result if step.several else [result], strict=True):
+                if value in exits:
+                    left[value] = tensor
+                if noise is not None and value in entry:
+                    rows = to_rows(tensor, shapes[value], n) - noise[entry[value]]
+                    tensor = from_rows(rows, shapes[value])
+                values[value] = tensor
+        out = values[net.output].reshape(n, -1)
+        weights = torch.linspace(1.0, 2.0, out.shape[1], dtype=out.dtype, device=out.device) ** 0.5
+        found = torch.autograd.grad((out * weights).sum(), [left[e] for e in net.exits], allow_unused=True)
+    return [
+        torch.zeros(n, site.units, dtype=torch.bool, device=x.device) if g is None else to_rows(g, shapes[e], n) != 0
+        for g, e, site in zip(found, net.exits, net.sites, strict=True)
+    ]

@@ -1,0 +1,470 @@
+"""Measures that need derivatives, against Jacobians row by row, closed forms and exact geometry."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cases import CASES, Case, case, mlp
+from oracles import jacobians, sampled_boundary_length
+from torch import Tensor, nn
+
+import regionscope as rs
+from regionscope.measures.jacobians import directions, follow
+
+
+@pytest.fixture(params=CASES)
+def each(request: pytest.FixtureRequest) -> Case:
+    return case(request.param)
+
+
+def gradient_norms(net: rs.Network, x: Tensor, engine: str, probes: int = 32, seed: int = 0) -> list[Tensor]:
+    found: dict[int, Tensor] = {}
+    along = directions(net, engine, probes)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        follow(net, x, along, lambda i, z, t: found.update({i: along.norms(t)}), generator=generator)
+    return [found[i] for i in range(len(net.sites))]
+
+
+# the engine
+
+
+@pytest.mark.parametrize("engine", ["auto", "gram", "jacobian"])
+def test_gradient_norms_are_those_of_the_jacobians(each: Case, engine: str) -> None:
+    net = rs.trace(each.model, each.points)
+    expected, _ = jacobians(net, each.points)
+    for found, jacobian in zip(gradient_norms(net, each.points, engine), expected, strict=True):
+        assert torch.allclose(found, jacobian.norm(dim=2), rtol=1e-4, atol=1e-6)
+
+
+def test_random_directions_are_unbiased(each: Case) -> None:
+    net = rs.trace(each.model, each.points[:2])
+    expected = torch.cat([j.norm(dim=2) for j in jacobians(net, each.points[:2])[0]], dim=1).sum(dim=1)
+    runs = [
+        torch.cat(gradient_norms(net, each.points[:2], "probes", probes=4, seed=s), dim=1).sum(dim=1)
+        for s in range(100)
+    ]
+    drawn = torch.stack(runs).double()
+    error = drawn.std(dim=0) / 10
+    assert ((drawn.mean(dim=0) - expected).abs() <= 4.5 * error + 1e-6).all()
+
+
+def test_derivatives_are_finite_differences(each: Case) -> None:
+    net = rs.trace(each.model, each.points).frozen()
+    x = each.points.double()
+    along = directions(net, "jacobian")
+    tangents = follow(net, x, along, lambda *_: None, output=True)
+    assert tangents is not None
+    step = 1e-7
+    for k in range(min(3, len(along.vectors))):
+        shift = step * along.vectors[k].reshape(net.input_shape)
+        difference = (net(x + shift) - net(x - shift)).reshape(len(x), -1) / (2 * step)
+        assert torch.allclose(tangents[k], difference, atol=1e-5)
+
+
+def test_smooth_networks_are_differentiated_too() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.LayerNorm(4), nn.Linear(4, 4), nn.Softmax(dim=-1)).double()
+    net = rs.trace(model, torch.zeros(1, 3).double(), allow_smooth=True)
+    x = torch.randn(5, 3).double()
+    expected, out = jacobians(net, x)
+    assert torch.allclose(gradient_norms(net, x, "jacobian")[0], expected[0].norm(dim=2))
+    assert rs.total_variation(net, x).per_point == pytest.approx(out.flatten(1).norm(dim=1).numpy())
+    assert "unit-boundary" in rs.local_complexity(net, x, draws=2).unit
+
+
+def test_a_first_layer_that_sees_little_needs_few_directions() -> None:
+    net = rs.trace(mlp(100, 7, 30, 2), torch.zeros(1, 100))
+    assert directions(net).engine == "gram"
+    assert len(directions(net).vectors) == 7
+    assert directions(rs.trace(mlp(3, 7, 2), torch.zeros(1, 3))).engine == "jacobian"
+    wide = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU())
+    assert directions(rs.trace(wide, torch.zeros(1, 3, 32, 32))).engine == "probes"
+
+
+# local complexity
+
+
+def unit(weight: float, bias: float) -> nn.Linear:
+    layer = nn.Linear(1, 1).double()
+    layer.weight.data, layer.bias.data = torch.tensor([[weight]]).double(), torch.tensor([bias]).double()
+    return layer
+
+
+def normal_density(z: float, sigma: float) -> float:
+    return math.exp(-0.5 * (z / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+
+
+def test_one_unit_has_its_closed_form() -> None:
+    model = nn.Sequential(unit(2.0, 0.3), nn.ReLU(), unit(1.0, 0.0))
+    x = torch.tensor([[0.0], [0.5], [-1.0]]).double()
+    found = rs.complexity_density(model, x, sigma=0.7, good=False)
+    assert found.per_point == pytest.approx([2 * normal_density(2 * float(v) + 0.3, 0.7) for v in x])
+    assert found.exact
+
+
+def test_two_units_in_a_row_have_their_closed_form() -> None:
+    """f = |w1| rho(v1) + |w1 w2| E[1{v1 > delta1} rho(w2 (v1 - delta1) + b2)], the second by numerical integration."""
+    w1, b1, w2, b2, sigma, x = 1.5, 0.2, 0.8, -0.4, 0.5, 0.3
+    model = nn.Sequential(unit(w1, b1), nn.ReLU(), unit(w2, b2), nn.ReLU(), unit(1.0, 0.0))
+    noise = np.linspace(-6 * sigma, 6 * sigma, 200_001)
+    v1 = w1 * x + b1
+    h1 = v1 - noise
+    inner = np.array([normal_density(d, sigma) for d in noise[::100]]) * (h1[::100] > 0)
+    second = np.trapezoid(inner * [normal_density(w2 * h + b2, sigma) for h in h1[::100]], noise[::100])
+    expected = w1 * normal_density(v1, sigma) + w1 * w2 * second
+    found = rs.complexity_density(
+        model,
+        torch.full((400, 1), x).double(),
+        sigma=sigma,
+        good=False,
+        draws=64,
+        generator=torch.Generator().manual_seed(0),
+    )
+    assert abs(found.mean - expected) < 4 * found.stderr
+    assert found.stderr < 0.01 * expected
+
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU, "leaky_relu": lambda: nn.LeakyReLU(0.1), "hardtanh": nn.Hardtanh
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("hidden", [1, 2, 3])
+def test_theorem_2_is_the_exact_boundary_length_on_average(activation: str, hidden: int) -> None:
+    torch.manual_seed(hidden)
+    model = mlp(2, *[12] * hidden, 2, act=ACTIVATIONS[activation])
+    plane = rs.Plane.coordinates(torch.zeros(2), radius=1.5)
+    mean, error = sampled_boundary_length(model, plane, 0.2, 150)
+    formula = rs.expected_boundary_length(
+        model, plane, sigma=0.2, samples=4000, draws=8, generator=torch.Generator().manual_seed(0)
+    )
+    assert abs(mean - formula.mean) < 3 * math.hypot(error, formula.stderr)
+    assert formula.stderr < 0.05 * formula.mean
+
+
+def test_theorem_2_holds_on_a_plane_of_a_convolutional_net() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Conv2d(3, 2, 2), nn.ReLU(), nn.Flatten(), nn.Linear(18, 2))
+
+    class PerUnit(nn.Module):
+        """A bias of its own for every unit, as the theorem has it."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.net, self.one, self.two = model, nn.Linear(1, 48), nn.Linear(1, 18)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = (self.net[0](x) + self.one.bias.view(3, 4, 4)).relu()
+            h = (self.net[2](h) + self.two.bias.view(2, 3, 3)).relu()
+            return self.net[5](h.flatten(1))  # type: ignore[no-any-return]
+
+    whole = PerUnit()
+    plane = rs.Plane.around(torch.zeros(1, 6, 6), 2.0, generator=torch.Generator().manual_seed(1))
+    formula = rs.expected_boundary_length(
+        whole, plane, sigma=0.2, samples=3000, draws=8, generator=torch.Generator().manual_seed(0)
+    )
+    lengths = []
+    biases = [whole.one.bias, whole.two.bias]
+    before = [b.detach().clone() for b in biases]
+    for _ in range(80):
+        for b, original in zip(biases, before, strict=True):
+            b.data = original + 0.2 * torch.randn_like(original)
+        lengths.append(rs.plane_cells(whole, plane).boundary_length().sum())
+    error = np.std(lengths, ddof=1) / 80**0.5
+    assert abs(np.mean(lengths) - formula.mean) < 3 * math.hypot(error, formula.stderr)
+
+
+def test_the_formula_counts_regions_on_a_line() -> None:
+    torch.manual_seed(3)
+    model = mlp(3, 20, 20, 1)
+    start, end = torch.tensor([-2.0, 0.0, 1.0]), torch.tensor([2.0, 1.0, -1.0])
+    formula = rs.expected_line_regions(
+        model, start, end, sigma=0.3, samples=4000, draws=8, generator=torch.Generator().manual_seed(0)
+    )
+    counts, biases = [], [model[0].bias, model[2].bias]
+    before = [b.detach().clone() for b in biases]  # type: ignore[operator]
+    for _ in range(200):
+        for b, original in zip(biases, before, strict=True):
+            b.data = original + 0.3 * torch.randn_like(original)
+        counts.append(len(rs.line_cells(model, start, end)))
+    error = np.std(counts, ddof=1) / 200**0.5
+    assert abs(np.mean(counts) - formula.mean) < 3 * math.hypot(error, formula.stderr)
+
+
+def test_leaving_good_out_gives_an_upper_bound(each: Case) -> None:
+    with_good, without = (
+        rs.local_complexity(
+            each.model, each.points, good=g, sigma=0.5, draws=8, generator=torch.Generator().manual_seed(1)
+        )
+        for g in (True, False)
+    )
+    assert (with_good.per_point <= without.per_point + 1e-6).all()
+    assert with_good.per_layer is not None
+    assert with_good.per_layer.sum(axis=1) == pytest.approx(with_good.per_point)
+
+
+def test_engines_agree_on_local_complexity() -> None:
+    model, x = mlp(30, 10, 10, 2), torch.randn(200, 30)
+    found = {
+        engine: rs.local_complexity(
+            model, x, engine=engine, sigma=0.3, draws=16, probes=64, generator=torch.Generator().manual_seed(0)
+        )
+        for engine in ("gram", "jacobian", "probes")
+    }
+    assert found["gram"].mean == pytest.approx(found["jacobian"].mean, rel=1e-4)
+    assert abs(found["probes"].mean - found["gram"].mean) < 0.05 * found["gram"].mean
+
+
+def test_noise_on_the_weights_changes_little_when_it_is_small() -> None:
+    torch.manual_seed(0)
+    model, x = mlp(4, 16, 16, 2), torch.randn(100, 4)
+    plain, noisy = (
+        rs.local_complexity(model, x, weight_noise=w, sigma=0.02, draws=32, generator=torch.Generator().manual_seed(0))
+        for w in (False, True)
+    )
+    assert noisy.mean != plain.mean
+    assert noisy.mean == pytest.approx(plain.mean, rel=0.1)
+
+
+def test_a_dead_layer_has_no_complexity() -> None:
+    model = mlp(2, 4, 4, 1)
+    model[0].bias.data.fill_(-1e3)  # type: ignore[operator]
+    found = rs.local_complexity(model, torch.randn(5, 2), sigma=0.1, draws=4)
+    assert found.per_point.tolist() == [0.0] * 5
+
+
+def test_sigma_may_differ_by_layer() -> None:
+    model, x = mlp(2, 6, 6, 1), torch.randn(10, 2)
+    first = rs.local_complexity(model, x, sigma=[0.1, 0.5], good=False, draws=8).per_layer
+    alone = rs.local_complexity(model, x, sigma=0.1, good=False, draws=8).per_layer
+    assert first is not None and alone is not None
+    assert first[:, 0] == pytest.approx(alone[:, 0], rel=1e-5)
+
+
+def test_without_the_density_only_gradients_count() -> None:
+    made = case("dense")
+    net = rs.trace(made.model, made.points)
+    found = rs.local_complexity(net, made.points, density=False, good=False, sigma=1e-9, draws=2, per_unit=True)
+    expected = torch.cat([j.norm(dim=2) for j in jacobians(net, made.points)[0]], dim=1)
+    assert found.per_unit == pytest.approx(expected.numpy(), rel=1e-4)
+
+
+# good units, rank, variation
+
+
+def test_good_units_are_those_whose_output_matters(each: Case) -> None:
+    net = rs.trace(each.model, each.points)
+    found = rs.good_units(net, each.points, per_unit=True)
+    assert found.per_unit is not None
+    assert found.per_point.tolist() == found.per_unit.sum(axis=1).tolist()
+    assert found.n == len(each.points)
+
+
+def test_in_dense_layers_a_unit_is_good_if_every_later_layer_has_an_open_unit() -> None:
+    made = case("dead_units")
+    net = rs.trace(made.model, made.points)
+    mask = rs.good_units(net, made.points, per_unit=True).per_unit
+    assert mask is not None
+    connected = [0, 1, 2, 3, 5]  # the weights of unit 4 are zero: open or not, nothing passes through it
+    second_open = (net.preactivations(made.points)[1][:, connected] > 0).any(dim=1).numpy()
+    assert (mask[:, :6].all(axis=1) == second_open).all()
+    assert (mask[:, :6].any(axis=1) == second_open).all()
+    assert mask[:, 6:].all(), "nothing comes after the last layer"
+
+
+def test_local_rank_is_the_number_of_large_singular_values(each: Case) -> None:
+    net = rs.trace(each.model, each.points).frozen()
+    x = each.points.double()
+    expected, _ = jacobians(net, x)
+    for eps, relative in ((0.3, False), (0.1, True), (0.0, False)):
+        found = rs.local_rank(net, x, eps=eps, relative=relative).per_layer
+        assert found is not None
+        for layer in range(net.layers):
+            together = torch.cat([j for j, s in zip(expected, net.sites, strict=True) if s.layer == layer + 1], dim=1)
+            values = torch.linalg.svdvals(together)
+            limit = eps * values[:, :1] if relative else eps
+            large = (values >= limit) & (values > 1e-12)
+            count = large.sum(dim=1) if eps else torch.linalg.matrix_rank(together)
+            assert found[:, layer].tolist() == count.tolist()
+
+
+def test_total_variation_is_the_norm_of_the_output_jacobian(each: Case) -> None:
+    net = rs.trace(each.model, each.points)
+    _, expected = jacobians(net, each.points)
+    norms = expected.flatten(1).norm(dim=1)
+    assert rs.total_variation(net, each.points).per_point == pytest.approx(norms.numpy(), rel=1e-4, abs=1e-6)
+    one = rs.total_variation(net, each.points, target=0)
+    assert one.per_point == pytest.approx(expected[:, 0].norm(dim=1).numpy(), rel=1e-4, abs=1e-6)
+
+
+def test_the_margin_is_the_difference_of_the_two_largest_outputs() -> None:
+    made = case("dense")
+    net = rs.trace(made.model, made.points)
+    _, expected = jacobians(net, made.points)
+    first, second = net(made.points).topk(2, dim=1).indices.T
+    rows = torch.arange(len(made.points))
+    difference = (expected[rows, first] - expected[rows, second]).norm(dim=1)
+    assert rs.total_variation(net, made.points, target="margin").per_point == pytest.approx(
+        difference.numpy(), rel=1e-4
+    )
+
+
+# distances
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
+def test_the_nearest_boundary_is_where_the_distance_says(each: Case, norm: str) -> None:
+    net = rs.trace(each.model, each.points).frozen()
+    x = each.points.double()
+    found = rs.boundary_distance(net, x, norm=norm)
+    jacobian, _ = jacobians(net, x)
+    pattern = net.patterns(x)
+    for i, d in enumerate(found.per_point):
+        if not math.isfinite(d):
+            continue
+        gradient = jacobian[found.site[i]][i, found.nearest_unit[i]]  # type: ignore[index]
+        steepest = {
+            "l2": gradient / gradient.norm(),
+            "linf": gradient.sign(),
+            "l1": torch.where(gradient.abs() == gradient.abs().max(), gradient.sign(), 0.0),
+        }[norm].reshape(net.input_shape)
+        changed = [
+            (net.patterns((x[i] + s * (1 + 1e-6) * d * steepest)[None]) != pattern[i]).any() for s in (1.0, -1.0)
+        ]
+        assert any(changed), "just beyond the distance, in the direction of the gradient, the pattern changes"
+        generator = torch.Generator().manual_seed(i)
+        others = torch.randn(200, *net.input_shape, generator=generator, dtype=torch.float64).flatten(1)
+        sizes = torch.linalg.vector_norm(others, ord={"l2": 2, "l1": 1, "linf": math.inf}[norm], dim=1)
+        inside = x[i] + (0.999 * d * others / sizes[:, None]).reshape(-1, *net.input_shape)
+        assert (net.patterns(inside) == pattern[i]).all(), "nearer than that it changes in no direction"
+
+
+def test_the_distance_is_the_first_breakpoint_of_exact_lines() -> None:
+    made = case("dense")
+    net = rs.trace(made.model, made.points).frozen()
+    x = made.points.double()
+    found = rs.boundary_distance(net, x)
+    directions_ = torch.nn.functional.normalize(
+        torch.randn(300, 4, generator=torch.Generator().manual_seed(0)).double()
+    )
+    for i in range(len(x)):
+        lines = rs.line_cells(net, x[i].expand(300, -1), x[i] + 5 * directions_)
+        first = min((line.breakpoints[0] * 5 for line in lines if len(line) > 1), default=math.inf)
+        assert found.per_point[i] <= first * (1 + 1e-9)
+
+
+def test_no_point_within_the_certified_radius_is_classified_otherwise() -> None:
+    torch.manual_seed(0)
+    model, x = mlp(3, 16, 16, 4).double(), torch.randn(40, 3).double()
+    labels = model(x).argmax(dim=1)
+    radius = rs.certified_radius(model, x, labels).per_point
+    assert (radius > 0).all()
+    directions_ = torch.nn.functional.normalize(torch.randn(500, 3).double())
+    for point, label, r in zip(x, labels, radius, strict=True):
+        assert (model(point + 0.999 * r * directions_).argmax(dim=1) == label).all()
+    assert rs.certified_radius(model, x, (labels + 1) % 4).per_point.tolist() == [0.0] * 40
+
+
+def test_the_certified_radius_of_a_linear_classifier_is_exact() -> None:
+    model = nn.Linear(2, 3).double()
+    x = torch.randn(10, 2).double()
+    labels = model(x).argmax(dim=1)
+    radius = rs.certified_radius(model, x, labels).per_point
+    w, out = model.weight.detach(), model(x).detach()
+    for i, y in enumerate(labels):
+        others = [(out[i, y] - out[i, k]) / (w[y] - w[k]).norm() for k in range(3) if k != y]
+        assert radius[i] == pytest.approx(float(min(others)))
+
+
+def test_attacks_lower_the_accuracy() -> None:
+    torch.manual_seed(0)
+    model, x = mlp(10, 32, 3), torch.randn(200, 10)
+    labels = model(x).argmax(dim=1)
+    plain = rs.robust_accuracy(model, x, labels, "none").mean
+    fgsm, pgd = (rs.robust_accuracy(model, x, labels, a, radius=0.3).mean for a in ("fgsm", "pgd"))
+    assert plain == 1 > fgsm >= pgd
+    certified = rs.certified_radius(model, x, labels).per_point > 0.3 * 10**0.5
+    attacked = rs.robust_accuracy(model, x, labels, radius=0.3).per_point
+    assert (attacked[certified] == 1).all(), "what is certified in l2 cannot be attacked in the box inside"
+    assert rs.robust_accuracy(model, x, labels, lambda net, x, y: x + 0).mean == 1
+    bounded = rs.robust_accuracy(model, x.clamp(0, 1), labels, radius=0.3, bounds=(0, 1), norm="L2")
+    assert 0 <= bounded.mean <= 1
+
+
+# differentiable
+
+
+@pytest.mark.parametrize("name", ["local_complexity", "total_variation", "boundary_distance", "local_rank"])
+def test_measures_carry_gradients_to_the_parameters(name: str) -> None:
+    torch.manual_seed(1)
+    model, x = mlp(3, 6, 5, 2).double(), torch.randn(4, 3).double()
+    options: dict[str, Any] = {"local_rank": {"eps": 0.1}}.get(name, {})
+    if name == "local_complexity":
+        options = {"sigma": 0.5, "draws": 2}
+
+    def value(differentiable: bool = False) -> rs.Estimate:
+        extra = {"generator": torch.Generator().manual_seed(0)} if name == "local_complexity" else {}
+        return rs.MEASURES[name](model, x, differentiable=differentiable, **options, **extra)
+
+    result = value(differentiable=True).tensor
+    assert result is not None
+    result.backward()
+    weight = model[0].weight
+    assert isinstance(weight, Tensor) and weight.grad is not None
+    for index in ((0, 0), (3, 2)):
+        sides = []
+        for step in (1e-6, -1e-6):
+            weight.data[index] += step
+            again = value(differentiable=True).tensor
+            assert again is not None
+            sides.append(float(again.detach()))
+            weight.data[index] -= step
+        assert float(weight.grad[index]) == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-4, abs=1e-7)
+
+
+def test_measures_leave_the_model_alone() -> None:
+    model, x = mlp(3, 6, 2), torch.randn(4, 3)
+    state = torch.get_rng_state()
+    for name, measure in rs.MEASURES.items():
+        options = {"local_rank": {"eps": 0.1}, "local_region_count": {"radius": 0.1}}.get(name, {})
+        seeded = {"generator": torch.Generator()} if name in ("local_complexity", "local_region_count") else {}
+        measure(model, x, **options, **seeded)
+    assert all(p.grad is None for p in model.parameters())
+    assert torch.equal(state, torch.get_rng_state())
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("measure", "options", "match"),
+    [
+        (rs.local_complexity, {"sigma": 0.0}, "sigma must be positive"),
+        (rs.local_complexity, {"sigma": [0.1, 0.1, 0.1]}, "one number or 1"),
+        (rs.local_complexity, {"draws": 0}, "draws must be at least 1"),
+        (rs.local_complexity, {"engine": "magic"}, "engine must be one of"),
+        (rs.local_complexity, {"data": torch.zeros(0, 3)}, "no points"),
+        (rs.local_complexity, {"data": torch.full((2, 3), torch.nan)}, "NaN"),
+        (rs.local_complexity, {"model": nn.Linear(3, 2)}, "no activation sites"),
+        (rs.local_rank, {"eps": -1.0}, "eps must not be negative"),
+        (rs.local_rank, {"eps": 1.0, "model": nn.Linear(3, 2)}, "no activation sites"),
+        (rs.total_variation, {"target": 7}, "target must be one of 2 outputs"),
+        (rs.boundary_distance, {"norm": "l3"}, "norm must be one of"),
+        (rs.certified_radius, {"labels": torch.zeros(5)}, r"labels must be \(2,\)"),
+        (rs.robust_accuracy, {"labels": torch.zeros(5)}, r"labels must be \(2,\)"),
+        (rs.robust_accuracy, {"labels": torch.zeros(2).long(), "attack": "x"}, "attack must be"),
+        (rs.robust_accuracy, {"labels": torch.zeros(2).long(), "radius": 0.0}, "radius must be positive"),
+    ],
+)
+def test_bad_input_is_named(measure: Callable[..., Any], options: dict[str, Any], match: str) -> None:
+    options = {"model": mlp(3, 4, 2), "data": torch.zeros(2, 3)} | options
+    with pytest.raises(ValueError, match=match):
+        measure(options.pop("model"), options.pop("data"), **options)
+
+
+def test_a_network_without_boundaries_is_infinitely_far_from_them() -> None:
+    assert rs.boundary_distance(nn.Linear(3, 2), torch.zeros(2, 3)).per_point.tolist() == [math.inf, math.inf]
