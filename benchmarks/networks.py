@@ -37,3 +37,27 @@ def on_plane(model: nn.Sequential) -> nn.Sequential:
     assert isinstance(first, nn.Linear)
     rest = [nn.Linear(m.in_features, m.out_features) if isinstance(m, nn.Linear) else m for m in list(model)[1:]]
     return nn.Sequential(nn.Linear(2, first.out_features), *rest).double()
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions with batch norm and a skip."""
+
+    def __init__(self, fan_in: int, fan_out: int, stride: int) -> None:
+        super().__init__()
+        self.a, self.na = nn.Conv2d(fan_in, fan_out, 3, stride, 1, bias=False), nn.BatchNorm2d(fan_out)
+        self.b, self.nb = nn.Conv2d(fan_out, fan_out, 3, 1, 1, bias=False), nn.BatchNorm2d(fan_out)
+        short = nn.Sequential(nn.Conv2d(fan_in, fan_out, 1, stride, bias=False), nn.BatchNorm2d(fan_out))
+        self.short = short if stride > 1 or fan_in != fan_out else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.na(self.a(x)).relu()
+        return (self.nb(self.b(h)) + self.short(x)).relu()  # type: ignore[no-any-return]
+
+
+def resnet18() -> nn.Sequential:
+    """ResNet18 for 32x32 images, in eval mode."""
+    torch.manual_seed(0)
+    widths = [(64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)]
+    blocks = [block for a, b, s in widths for block in (Block(a, b, s), Block(b, b, 1))]
+    stem = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)).eval()
