@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-FILES = ("tracing", "geometry")
+FILES = ("tracing", "geometry", "crossings")
 
 
 def main() -> int:

@@ -5,8 +5,12 @@ from regionscope.geometry.line_cells import LineCells, curve_cells, line_cells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.geometry.sweep import TooManyCells
+from regionscope.measures.confirmations import Confirmation, confirmed_crossings
+from regionscope.measures.crossings import Crossings, boundary_crossings
+from regionscope.measures.deformation import Deformation, neighbourhood_deformation
 from regionscope.measures.region_count import local_region_count
 from regionscope.network import Affinity, Network, Site
+from regionscope.probes import interpolated_points, noisy_points, probe_points, sampled_points, uniform_points
 from regionscope.recording import UnsupportedModel
 from regionscope.results import Estimate
 from regionscope.tracing import trace
@@ -30,6 +34,18 @@ __all__ = [
     "line_cells",
     "plane_cells",
     # how complex is it around data?
+    "Confirmation",
+    "Crossings",
+    "Deformation",
     "Estimate",
+    "boundary_crossings",
+    "confirmed_crossings",
     "local_region_count",
+    "neighbourhood_deformation",
+    # where to measure it?
+    "interpolated_points",
+    "noisy_points",
+    "probe_points",
+    "sampled_points",
+    "uniform_points",
 ]
