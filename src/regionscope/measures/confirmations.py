@@ -110,7 +110,7 @@ def confirmed_crossings(
 
 def crossed(bundle: Bundle, radius: float) -> list[Mask]:
     """Which boundaries of each site cross the neighbourhood of one point."""
-    return [straddled(vertices, site).flatten().numpy() for site, vertices in bundle.embedded(radius)]
+    return [straddled(vertices, site).ravel() for site, vertices in bundle.embedded(radius)]
 
 
 def met_by_sections(net: Network, x: Tensor, frame: Tensor, radius: float, max_cells: int) -> dict[str, Mask]:
@@ -121,4 +121,4 @@ def met_by_sections(net: Network, x: Tensor, frame: Tensor, radius: float, max_c
     cells, _ = subdivide(net, planes, max_cells=max_cells)
     inside = cells.inside(planes).reshape(-1, *net.input_shape)
     values = zip(net.sites, net.preactivations(inside), strict=True)
-    return {site.name: straddled(v.reshape(1, len(v), -1), site).flatten().numpy() for site, v in values}
+    return {site.name: straddled(v.reshape(1, len(v), -1), site).ravel() for site, v in values}

@@ -6,7 +6,7 @@ from typing import Any, overload
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
@@ -164,7 +164,7 @@ class Tally:
         watched = slice(-self.points % WATCHED, n, WATCHED) if directions > 1 else slice(0)
         squares: dict[int, Tensor] = {}
         for site, vertices in bundle.embedded(self.radius, include_centre=self.include_centre):
-            counts[:, self.column[site.layer]] += straddled(vertices, site).sum(dim=(1, 2)).cpu().numpy()
+            counts[:, self.column[site.layer]] += straddled(vertices, site).sum(axis=(1, 2))
             if len(seen := vertices[watched, : 2 * directions]):
                 add_squares(squares, site.layer, seen)
         self.counts.append(counts)
@@ -187,7 +187,8 @@ class Tally:
         )
 
 
-def straddled(vertices: Tensor, site: Site) -> Tensor:
+def straddled(vertices: Tensor, site: Site) -> NDArray[np.bool_]:
     """Which breakpoints each unit has vertices (n, 2P, units) on both sides of: (n, breakpoints, units)."""
-    low, high = vertices.amin(dim=1), vertices.amax(dim=1)
-    return torch.stack([(low <= b) & (high > b) for b in site.breakpoints], dim=1)
+    # numpy, as little is left by now: starting torch's threads would cost more than the work
+    low, high = vertices.amin(dim=1).cpu().numpy(), vertices.amax(dim=1).cpu().numpy()
+    return np.stack([(low <= b) & (high > b) for b in site.breakpoints], axis=1)
