@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regionscope.datasets import mnist_sample
 
@@ -40,24 +40,29 @@ def on_plane(model: nn.Sequential) -> nn.Sequential:
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions with batch norm and a skip."""
+    """Two convolutions and a skip."""
 
-    def __init__(self, fan_in: int, fan_out: int, stride: int) -> None:
+    def __init__(self, width_in: int, width: int, stride: int) -> None:
         super().__init__()
-        self.a, self.na = nn.Conv2d(fan_in, fan_out, 3, stride, 1, bias=False), nn.BatchNorm2d(fan_out)
-        self.b, self.nb = nn.Conv2d(fan_out, fan_out, 3, 1, 1, bias=False), nn.BatchNorm2d(fan_out)
-        short = nn.Sequential(nn.Conv2d(fan_in, fan_out, 1, stride, bias=False), nn.BatchNorm2d(fan_out))
-        self.short = short if stride > 1 or fan_in != fan_out else nn.Identity()
+        self.body = nn.Sequential(
+            nn.Conv2d(width_in, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width),
+        )  # fmt: skip
+        same = stride == 1 and width_in == width
+        shortcut = nn.Sequential(nn.Conv2d(width_in, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+        self.skip = nn.Identity() if same else shortcut
+        self.act = nn.ReLU()
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        h = self.na(self.a(x)).relu()
-        return (self.nb(self.b(h)) + self.short(x)).relu()  # type: ignore[no-any-return]
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.body(x) + self.skip(x))  # type: ignore[no-any-return]
 
 
 def resnet18() -> nn.Sequential:
-    """ResNet18 for 32x32 images, in eval mode."""
+    """ResNet18 for 32x32 images (He et al. 2016), in eval mode."""
     torch.manual_seed(0)
-    widths = [(64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)]
-    blocks = [block for a, b, s in widths for block in (Block(a, b, s), Block(b, b, 1))]
-    stem = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)).eval()
+    widths = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2)]
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+        *(Block(*width) for width in (*widths, (512, 512, 1))),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10),
+    ).eval()  # fmt: skip

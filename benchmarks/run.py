@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-FILES = ("tracing", "geometry", "jacobians")
+FILES = ("tracing", "geometry", "jacobians", "crossings")
 
 
 def main() -> int:

@@ -7,6 +7,9 @@ from regionscope.geometry.planes import Plane
 from regionscope.geometry.sweep import TooManyCells
 from regionscope.measures import MEASURES
 from regionscope.measures.complexity import complexity_density, local_complexity
+from regionscope.measures.confirmations import Confirmation, confirmed_crossings
+from regionscope.measures.crossings import Crossings, boundary_crossings
+from regionscope.measures.deformation import Deformation, neighbourhood_deformation
 from regionscope.measures.distance import Distance, boundary_distance, certified_radius
 from regionscope.measures.expected import expected_boundary_length, expected_line_regions
 from regionscope.measures.good import good_units
@@ -15,6 +18,7 @@ from regionscope.measures.region_count import local_region_count
 from regionscope.measures.robustness import robust_accuracy
 from regionscope.measures.variation import total_variation
 from regionscope.network import Affinity, Network, Site
+from regionscope.probes import interpolated_points, noisy_points, probe_points, sampled_points, uniform_points
 from regionscope.recording import UnsupportedModel
 from regionscope.results import Estimate
 from regionscope.tracing import trace
@@ -39,14 +43,20 @@ __all__ = [
     "plane_cells",
     # how complex is it around data?
     "MEASURES",
+    "Confirmation",
+    "Crossings",
+    "Deformation",
     "Estimate",
+    "boundary_crossings",
     "complexity_density",
+    "confirmed_crossings",
     "expected_boundary_length",
     "expected_line_regions",
     "good_units",
     "local_complexity",
     "local_rank",
     "local_region_count",
+    "neighbourhood_deformation",
     "singular_values",
     "total_variation",
     # how robust is it there?
@@ -54,4 +64,10 @@ __all__ = [
     "boundary_distance",
     "certified_radius",
     "robust_accuracy",
+    # where to measure it?
+    "interpolated_points",
+    "noisy_points",
+    "probe_points",
+    "sampled_points",
+    "uniform_points",
 ]

@@ -1,0 +1,124 @@
+"""How many crossings exact geometry confirms, and how many boundaries the vertices of a neighbourhood miss."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from tqdm import tqdm
+
+from regionscope.geometry.planes import Planes
+from regionscope.geometry.predicates import Floats
+from regionscope.geometry.subdivision import subdivide
+from regionscope.geometry.sweep import exact, say_if_compiling
+from regionscope.measures.crossings import straddled
+from regionscope.measures.deformation import check_graph
+from regionscope.measures.neighbourhoods import (
+    Bundle,
+    checked_radius,
+    chosen_layers,
+    passage,
+    shared_frame_of,
+)
+from regionscope.network import Network
+from regionscope.points import Data, all_points
+from regionscope.tracing import Model, as_network
+
+DIAMOND = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Confirmation:
+    """Boundaries counted by crossings, met by exact geometry, and both, at each point and layer: (n, layers) each."""
+
+    counted: Floats
+    exact: Floats
+    both: Floats
+
+    @property
+    def confirmed(self) -> float:
+        """The share of the crossings counted whose boundary really meets the sections; 1 if there are none."""
+        return share(self.both, self.counted)
+
+    @property
+    def found(self) -> float:
+        """The share of the boundaries that meet the sections that was counted as crossings; 1 if there are none."""
+        return share(self.both, self.exact)
+
+    @property
+    def found_by_layer(self) -> Floats:
+        """The same for each layer, (layers,)."""
+        return np.array([share(self.both[:, i], self.exact[:, i]) for i in range(self.exact.shape[1])])
+
+    def __repr__(self) -> str:
+        return (
+            f"Confirmation({self.confirmed:.1%} of {self.counted.sum():g} crossings, which are {self.found:.1%} of all)"
+        )
+
+
+def share(part: Floats, whole: Floats) -> float:
+    return float(part.sum() / whole.sum()) if whole.any() else 1.0
+
+
+@torch.no_grad()
+def confirmed_crossings(
+    model: Model | Network,
+    data: Data,
+    *,
+    radius: float,
+    directions: int = 25,
+    frame: ArrayLike | None = None,
+    generator: torch.Generator | None = None,
+    max_cells: int = 10_000_000,
+    show_progress: bool = False,
+) -> Confirmation:
+    """The crossings that exact geometry confirms on two-dimensional sections of the neighbourhoods (PD 3.2, 3.3).
+
+    The plane of v_p and v_q cuts the neighbourhood conv{x ± r v_p} in the square with corners x ± r v_p, x ± r v_q.
+    A boundary meets the sections if its unit is on different sides in two cells of the squares (v_1, v_2), (v_3, v_4),
+    … around x, which hold all vertices: exact, in float64. The squares hang together at x and pre-activations are
+    continuous, so every crossing that the vertices show is met on them: `confirmed` is 1 but for rounding. What
+    vertices can do is miss some: `found`. Meant for a few points, as each costs P / 2 planes.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    >>> confirmed_crossings(model, torch.zeros(3, 2), radius=1.0, directions=2).found  # one layer: none is missed
+    1.0
+    """
+    radius, points = checked_radius(radius), all_points(data)
+    net = as_network(model, points[:1])
+    check_graph(frame, directions)
+    points = net.checked(points).double().cpu()
+    net = replace(exact(net), winners={})  # so that cells are cut by the differences of losers too, and stay so
+    shared, _ = shared_frame_of(net, frame, directions, True, generator)
+    assert shared is not None
+    say_if_compiling()
+    way = passage(net, chosen_layers(net, None))
+    arms = way.arms(shared[None], radius)
+    tables = []
+    for x in tqdm(points, desc="points", disable=not show_progress):
+        counted = crossed(Bundle(way, way.centres(x[None]), arms), radius)
+        met = met_by_sections(net, x, shared, radius, max_cells)
+        layer = np.concatenate([np.full(len(c), site.layer) for c, site in zip(counted, way.sites, strict=True)])
+        both = [np.concatenate(masks) for masks in (counted, [met[site.name] for site in way.sites])]
+        tables.append([np.bincount(layer[m], minlength=net.layers + 1)[1:] for m in (*both, both[0] & both[1])])
+    counts = np.array(tables, np.float64)
+    return Confirmation(counts[:, 0], counts[:, 1], counts[:, 2])
+
+
+def crossed(bundle: Bundle, radius: float) -> list[Mask]:
+    """Which boundaries of each site cross the neighbourhood of one point."""
+    return [straddled(vertices, site).ravel() for site, vertices in bundle.embedded(radius)]
+
+
+def met_by_sections(net: Network, x: Tensor, frame: Tensor, radius: float, max_cells: int) -> dict[str, Mask]:
+    """Which boundaries of each site, by its name, meet the sections of the neighbourhood of x."""
+    pairs = [(p, p + 1 if p + 1 < len(frame) else 0) for p in range(0, len(frame), 2)]
+    axes = torch.stack([frame[list(pair)] for pair in pairs])
+    planes = Planes(x.flatten().expand(len(pairs), -1), axes, radius * DIAMOND)
+    cells, _ = subdivide(net, planes, max_cells=max_cells)
+    inside = cells.inside(planes).reshape(-1, *net.input_shape)
+    values = zip(net.sites, net.preactivations(inside), strict=True)
+    return {site.name: straddled(v.reshape(1, len(v), -1), site).ravel() for site, v in values}

@@ -1,0 +1,194 @@
+"""How many units switch somewhere near a point, told from the vertices of a neighbourhood."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from tqdm import tqdm
+
+from regionscope.geometry.predicates import Floats
+from regionscope.measures.deformation import Deformation, add_squares, graph_sizes
+from regionscope.measures.neighbourhoods import (
+    Bundle,
+    bundles,
+    checked_radius,
+    chosen_layers,
+    network_and_points,
+    passage,
+    shared_frame_of,
+)
+from regionscope.network import Network, Site
+from regionscope.points import Data
+from regionscope.results import Estimate
+from regionscope.tracing import Model
+
+WATCHED = 64  # the deformation is looked at for the first of every so many points
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Crossings(Estimate):
+    """The crossings at each point; made by `boundary_crossings`.
+
+    `boundaries` (layers,) is how many there are to cross: breakpoints times units. `deformation` is that of every 64th
+    neighbourhood, None for a single direction.
+    """
+
+    radius: float
+    layers: tuple[int, ...]
+    boundaries: Floats
+    deformation: Deformation | None
+
+    @property
+    def fraction(self) -> Floats:
+        """Of all boundaries of these layers, (n,)."""
+        return np.asarray(self.per_point / max(1.0, self.boundaries.sum()))
+
+    @property
+    def layer_fraction(self) -> Floats:
+        """Of the boundaries of each layer, (n, layers)."""
+        assert self.per_layer is not None
+        return np.asarray(self.per_layer / self.boundaries)
+
+    @property
+    def warning(self) -> str | None:
+        """Where the neighbourhood is too deformed for its vertices to tell; None if nowhere."""
+        return None if self.deformation is None else self.deformation.warning
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary, ready for JSON."""
+        return {**super().to_dict(), "fraction": float(self.fraction.mean()), "warning": self.warning}
+
+
+@overload
+def boundary_crossings(
+    model: Model | Network,
+    data: Data,
+    *,
+    radius: float,
+    directions: int = ...,
+    frame: ArrayLike | None = ...,
+    shared_frame: bool = ...,
+    include_centre: bool = ...,
+    layers: Sequence[int] | None = ...,
+    generator: torch.Generator | None = ...,
+    batch_size: int | None = ...,
+    show_progress: bool = ...,
+) -> Crossings: ...
+@overload
+def boundary_crossings(
+    model: Model | Network,
+    data: Data,
+    *,
+    radius: Sequence[float],
+    directions: int = ...,
+    frame: ArrayLike | None = ...,
+    shared_frame: bool = ...,
+    include_centre: bool = ...,
+    layers: Sequence[int] | None = ...,
+    generator: torch.Generator | None = ...,
+    batch_size: int | None = ...,
+    show_progress: bool = ...,
+) -> list[Crossings]: ...
+def boundary_crossings(
+    model: Model | Network,
+    data: Data,
+    *,
+    radius: float | Sequence[float],
+    directions: int = 25,
+    frame: ArrayLike | None = None,
+    shared_frame: bool = True,
+    include_centre: bool = False,
+    layers: Sequence[int] | None = None,
+    generator: torch.Generator | None = None,
+    batch_size: int | None = None,
+    show_progress: bool = False,
+) -> Crossings | list[Crossings]:
+    """The number of units that do not keep one sign over the vertices x ± r v_p of a neighbourhood (PD 3.2).
+
+    #{(i, b): min_p z_i(x ± r v_p) <= b < max_p z_i(x ± r v_p)}, over the units i and their breakpoints b: 0 for a ReLU
+    or a smooth activation. In max-pooling and its like the differences of two competitors are the units. Every layer
+    has a column of `per_layer` (n, layers); `layers` picks some, and no deeper one is evaluated. Several radii give a
+    list and share the frame and the affine part of the network.
+
+    The frame v (P, d) has orthonormal rows: `frame`, to 1e-5, or `directions` of them drawn from `generator`, one frame
+    for all points or, without `shared_frame`, one each. `include_centre` makes x itself a vertex. At most `batch_size`
+    neighbourhoods at a time; by default as many as fit the cache, so memory does not grow with the number of points.
+
+    Exact, but for rounding, for units that are affine in the input (layer 1). Deeper every crossing counted is real, as
+    the network is continuous, but a boundary may pass between the vertices: a lower bound on those that meet the
+    neighbourhood; see `warning` and `confirmed_crossings`.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
+    >>> _ = model[0].weight.data.fill_(1.0), model[0].bias.data.zero_()
+    >>> boundary_crossings(model, torch.tensor([[0.1, 0.1], [5.0, 5.0]]), radius=0.5, directions=2).per_point
+    array([1., 0.])
+    """
+    radii = [checked_radius(r) for r in np.atleast_1d(radius)]
+    if not radii:
+        raise ValueError("radius must be a number or several, got none")
+    net, points = network_and_points(model, data, batch_size)
+    common, directions = shared_frame_of(net, frame, directions, shared_frame, generator)
+    numbers = chosen_layers(net, layers)
+    tallies = [Tally(r, numbers, include_centre) for r in radii]
+    total = len(data) if isinstance(data, Tensor) else None
+    way = passage(net, numbers)
+    with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
+        for bundle in bundles(
+            way, points, common, directions, reach=max(radii), generator=generator, batch_size=batch_size
+        ):
+            for tally in tallies:
+                tally.add(bundle)
+            bar.update(len(bundle))
+    results = [tally.result(way.sites) for tally in tallies]
+    return results if np.ndim(radius) else results[0]
+
+
+class Tally:
+    """The crossings at one radius, neighbourhood after neighbourhood."""
+
+    def __init__(self, radius: float, layers: tuple[int, ...], include_centre: bool) -> None:
+        self.radius, self.layers, self.include_centre = radius, layers, include_centre
+        self.column = {layer: i for i, layer in enumerate(layers)}
+        self.counts: list[Floats] = []
+        self.graphs: list[tuple[Floats, Floats, Floats]] = []
+        self.points = 0
+
+    def add(self, bundle: Bundle) -> None:
+        """Count the crossings in these neighbourhoods."""
+        n, directions = len(bundle), bundle.arms[0].shape[1]
+        counts = np.zeros((n, len(self.layers)))
+        watched = slice(-self.points % WATCHED, n, WATCHED) if directions > 1 else slice(0)
+        squares: dict[int, Tensor] = {}
+        for site, vertices in bundle.embedded(self.radius, include_centre=self.include_centre):
+            counts[:, self.column[site.layer]] += straddled(vertices, site).sum(axis=(1, 2))
+            if len(seen := vertices[watched, : 2 * directions]):
+                add_squares(squares, site.layer, seen)
+        self.counts.append(counts)
+        self.graphs += [graph_sizes(squares)] if squares else []
+        self.points += n
+
+    def result(self, sites: tuple[Site, ...]) -> Crossings:
+        counts = np.concatenate(self.counts)
+        boundaries = [sum(len(s.breakpoints) * s.units for s in sites if s.layer == layer) for layer in self.layers]
+        graphs = [np.concatenate(part) for part in zip(*self.graphs, strict=True)]
+        return Crossings(
+            name="boundary crossings",
+            per_point=counts.sum(axis=1),
+            per_layer=counts,
+            unit=f"boundaries across a neighbourhood of radius {self.radius:g}",
+            radius=self.radius,
+            layers=self.layers,
+            boundaries=np.array(boundaries, np.float64),
+            deformation=Deformation(self.radius, self.layers, *graphs) if graphs else None,
+        )
+
+
+def straddled(vertices: Tensor, site: Site) -> NDArray[np.bool_]:
+    """Which breakpoints each unit has vertices (n, 2P, units) on both sides of: (n, breakpoints, units)."""
+    # numpy, as little is left by now: starting torch's threads would cost more than the work
+    low, high = vertices.amin(dim=1).cpu().numpy(), vertices.amax(dim=1).cpu().numpy()
+    return np.stack([(low <= b) & (high > b) for b in site.breakpoints], axis=1)

@@ -1,0 +1,190 @@
+"""The vertices of neighbourhoods on their way through a network: the engine of crossings and deformation.
+
+A neighbourhood of x is the convex hull of x ± r v_p for P orthonormal directions v_p, a cross-polytope (PD 3.2). Up to
+its first site a piecewise-linear network is affine, head(x ± r v) = head(x) ± r J v, and J v is the same for every x:
+with one frame for all points only the rest of the network is run at the 2P vertices of each.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from regionscope.geometry.predicates import FRAME
+from regionscope.network import Network, Site
+from regionscope.points import Data, batches
+from regionscope.program import Program, from_rows, point_shape, references, to_rows
+from regionscope.tracing import Model, as_network
+
+FLOATS_AT_ONCE = 1 << 19  # of a site at all vertices: what stays in the cache of a core is fastest
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A network that stands still, cut into a head that is affine in the input and one part for each of the sites."""
+
+    net: Network
+    sites: tuple[Site, ...]  # in the order in which their values are made
+    head: Program
+    parts: tuple[Program, ...]
+
+    @property
+    def widest(self) -> int:
+        """The number of floats of the largest value that is kept at a vertex."""
+        shapes = [point_shape(self.head.shapes[value]) for value in self.head.outputs]
+        return max(math.prod(shape) for shape in (*shapes, *(site.shape for site in self.sites)))
+
+    def centres(self, x: Tensor) -> list[Tensor]:
+        """What the head makes of points x (n, *input_shape), one tensor (n, k) a value."""
+        values = zip(self.head.run(x), self.head.outputs, strict=True)
+        return [to_rows(value, self.head.shapes[i], len(x)) for value, i in values]
+
+    def arms(self, frames: Tensor, reach: float) -> list[Tensor]:
+        """How the same changes along the directions of frames (f, P, d): one tensor (f, P, k) a value.
+
+        J v = (head(R v) - head(0)) / R: for radii up to the reach R it rounds no worse than the head at the vertices.
+        """
+        ends = reach * frames.reshape(-1, *self.net.input_shape)
+        changes = zip(self.centres(ends), self.centres(torch.zeros_like(ends[:1])), strict=True)
+        return [((end - start) / reach).view(*frames.shape[:2], -1) for end, start in changes]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The neighbourhoods of some points, as far as the head of the network."""
+
+    passage: Passage
+    centres: list[Tensor]  # (n, k)
+    arms: list[Tensor]  # (n, P, k), or (1, P, k) with one frame for all points
+
+    def __len__(self) -> int:
+        return len(self.centres[0])
+
+    def embedded(self, radius: float, *, include_centre: bool = False) -> Iterator[tuple[Site, Tensor]]:
+        """Every site with its pre-activations at the vertices x + r v_p, x - r v_p, perhaps x: (n, vertices, units)."""
+        head, n = self.passage.head, len(self)
+        state: dict[int, Tensor] = {}
+        for value, centre, arm in zip(head.outputs, self.centres, self.arms, strict=True):
+            arm = radius * arm
+            arm = torch.cat([arm, -arm, *([torch.zeros_like(arm[:, :1])] if include_centre else [])], dim=1)
+            vertices = arm.shape[1]
+            state[value] = from_rows((centre[:, None] + arm).flatten(0, 1), head.shapes[value])
+        for site, part in zip(self.passage.sites, self.passage.parts, strict=True):
+            state = dict(zip(part.outputs, part.resume(state, n * vertices), strict=True))
+            entering = part.outputs[0]
+            yield site, to_rows(state[entering], part.shapes[entering], n * vertices).view(n, vertices, -1)
+
+
+def passage(net: Network, layers: Sequence[int]) -> Passage:
+    """The way through a network to the sites of these layers."""
+    net = net.frozen(net.dtype)
+    made = {value: place for place, step in enumerate(net.program.steps) for value in step.results}
+    chosen = [(value, site) for value, site in zip(net.entries, net.sites, strict=True) if site.layer in layers]
+    chosen.sort(key=lambda entry: made.get(entry[0], -1))
+    entries = [value for value, _ in chosen]
+    program = replace(net.program.pruned([*net.entries[:1], *entries]), outputs=())
+    # no activation comes before the first site, whatever is smooth elsewhere is not known to be affine
+    first = min([*net.entries[:1], *entries], key=lambda v: made.get(v, -1), default=0) if net.piecewise_linear else 0
+    head, *parts = program.segments([first, *entries])[:-1]
+    if not set(head.outputs) <= live_values(head):  # a tensor made for the number of points, not from them
+        head, *parts = program.segments([0, *entries])[:-1]
+    return Passage(net, tuple(site for _, site in chosen), head, tuple(parts))
+
+
+def live_values(program: Program) -> set[int]:
+    """The values that depend on the input and have one row a point."""
+    live = {0}
+    for step in program.steps:
+        if any(value.index in live for value in references(step)):
+            live.update(step.results)
+    return live & program.shapes.keys()
+
+
+def chosen_layers(net: Network, layers: Sequence[int] | None) -> tuple[int, ...]:
+    """The numbers of the layers to look at, in order; all without a choice."""
+    if layers is None:
+        return tuple(range(1, net.layers + 1))
+    if not layers or not all(1 <= layer <= net.layers for layer in layers):
+        raise ValueError(f"layers must be numbers from 1 to {net.layers}, got {list(layers)}")
+    return tuple(sorted(set(layers)))
+
+
+def network_and_points(model: Model | Network, data: Data, batch_size: int | None) -> tuple[Network, Iterator[Tensor]]:
+    """The traced model, and the points batch by batch."""
+    parts = batches(data, batch_size)
+    first = next(parts)
+    net = as_network(model, first)
+    return net, (net.checked(part) for part in chain([first], parts))
+
+
+@torch.no_grad()
+def bundles(
+    way: Passage,
+    points: Iterable[Tensor],
+    frame: Tensor | None,
+    directions: int,
+    *,
+    reach: float,
+    generator: torch.Generator | None = None,
+    batch_size: int | None = None,
+) -> Iterator[Bundle]:
+    """The neighbourhoods of all points for radii up to `reach`, a limited number at a time; no frame: each its own."""
+    dimension = math.prod(way.net.input_shape)
+    widest = way.widest if frame is not None else max(way.widest, dimension)
+    at_once = batch_size or max(1, FLOATS_AT_ONCE // (2 * directions * widest))
+    shared = None if frame is None else way.arms(frame[None], reach)
+    for batch in points:
+        for x in batch.split(at_once):
+            own = [random_frame(directions, dimension, generator) for _ in range(len(x) if shared is None else 0)]
+            yield Bundle(way, way.centres(x), shared or way.arms(torch.stack(own).to(x), reach))
+
+
+# what the caller says of neighbourhoods
+
+
+def random_frame(directions: int, dimension: int, generator: torch.Generator | None = None) -> Tensor:
+    """Orthonormal rows (directions, dimension), uniformly distributed, in float64."""
+    normal = torch.randn(dimension, directions, generator=generator, dtype=torch.float64)
+    frame: Tensor = torch.linalg.qr(normal).Q.T
+    return frame.contiguous()
+
+
+def shared_frame_of(
+    net: Network, frame: ArrayLike | None, directions: int, shared: bool, generator: torch.Generator | None
+) -> tuple[Tensor | None, int]:
+    """The frame (P, d) of all points, None if each has its own, and the number of directions."""
+    dimension = math.prod(net.input_shape)
+    if frame is not None:
+        if not shared:
+            raise ValueError("shared_frame=False draws a frame for each point; leave frame out")
+        given = checked_frame(torch.as_tensor(frame, dtype=torch.float64, device="cpu").detach(), dimension)
+        return given.to(net.device, net.dtype), len(given)
+    if not 1 <= directions <= dimension:
+        raise ValueError(f"directions must be from 1 to the {dimension} dimensions of the input, got {directions}")
+    drawn = random_frame(directions, dimension, generator).to(net.device, net.dtype) if shared else None
+    return drawn, directions
+
+
+def checked_frame(frame: Tensor, dimension: int) -> Tensor:
+    """The frame (P, d), if its rows are orthonormal to `FRAME`."""
+    if frame.dim() < 2 or not 1 <= len(frame) <= dimension or frame[0].numel() != dimension:
+        wanted = f"(P, {dimension}) with 1 <= P <= {dimension}"
+        raise ValueError(f"frame must be {wanted}, got {tuple(frame.shape)}")
+    frame = frame.flatten(1)
+    error = (frame @ frame.T - torch.eye(len(frame), dtype=frame.dtype)).abs().max()
+    if not error <= FRAME:  # NaN too
+        raise ValueError(
+            f"frame must have orthonormal rows to {FRAME:g}, got an error of {float(error):.2g};"
+            " make them with torch.linalg.qr"
+        )
+    return frame
+
+
+def checked_radius(radius: float) -> float:
+    if not 0 < radius < math.inf:
+        raise ValueError(f"radius must be positive and finite, got {radius}")
+    return float(radius)
