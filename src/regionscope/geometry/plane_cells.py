@@ -274,8 +274,9 @@ def plane_cells(
     """The exact linear regions of a piecewise-linear network on a plane (HR 3.3, PD 3.3).
 
     Layer by layer: between the boundaries of earlier sites a pre-activation is affine, so its values at the corners of
-    a cell say how it cuts the cell. The work is below one forward pass at the vertices of the result, plus about a
-    microsecond a cell. `up_to_layer` stops after a layer (HR Fig. 2). Raises `TooManyCells` beyond `max_cells`.
+    a cell say how it cuts the cell. The network is evaluated less than once at each vertex of the result; the cutting
+    itself grows with the number of cells. `up_to_layer` stops after a layer (HR Fig. 2). Raises `TooManyCells` beyond
+    `max_cells`.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
     >>> _ = model[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
