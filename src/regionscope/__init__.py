@@ -6,6 +6,7 @@ from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.geometry.sweep import TooManyCells
 from regionscope.measures import MEASURES
+from regionscope.measures.comparison import Comparison, compare_complexities
 from regionscope.measures.complexity import complexity_density, local_complexity
 from regionscope.measures.confirmations import Confirmation, confirmed_crossings
 from regionscope.measures.crossings import Crossings, boundary_crossings
@@ -43,11 +44,13 @@ __all__ = [
     "plane_cells",
     # how complex is it around data?
     "MEASURES",
+    "Comparison",
     "Confirmation",
     "Crossings",
     "Deformation",
     "Estimate",
     "boundary_crossings",
+    "compare_complexities",
     "complexity_density",
     "confirmed_crossings",
     "expected_boundary_length",

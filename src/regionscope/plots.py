@@ -122,3 +122,15 @@ def line(cells: Any, ax: Any = None, *, output: int | None = None) -> Any:
     if 1 < cells.outputs.shape[1] <= 10 and output is None:
         ax.legend(fontsize=7, ncols=2)
     return ax
+
+
+def pairs(comparison: Any, axes: Any = None) -> Any:
+    """Each pair of measures against each other, a dot a point, with Spearman's rank correlation."""
+    chosen = [(0, 1), (0, 2), (1, 2)]
+    axes = axes if axes is not None else plt.figure(figsize=(10.5, 3.6), layout="constrained").subplots(1, 3)
+    for ax, (i, j) in zip(axes, chosen, strict=True):
+        a, b = comparison.measures[i], comparison.measures[j]
+        ax.scatter(a.per_point, b.per_point, s=12, alpha=0.6, linewidths=0)
+        ax.set(xlabel=a.name, ylabel=b.name)
+        ax.set_title(f"rank correlation {comparison.rank_correlation[i, j]:.2f}, {a.n} points", fontsize=10)
+    return axes

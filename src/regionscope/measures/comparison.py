@@ -1,0 +1,73 @@
+"""Three definitions of local complexity on the same points."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import stats
+
+from regionscope import plots
+from regionscope.measures.complexity import local_complexity
+from regionscope.measures.crossings import Crossings, boundary_crossings
+from regionscope.measures.region_count import local_region_count
+from regionscope.network import Network
+from regionscope.points import Data, all_points
+from regionscope.results import Estimate
+from regionscope.tracing import Model, as_network
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The same points by three measures, and how alike they rank them."""
+
+    measures: tuple[Estimate, ...]  # density, crossings, exact count
+    rank_correlation: NDArray[np.float64]  # (3, 3), Spearman's; NaN if a measure is the same at all points
+    p_values: NDArray[np.float64]  # (3, 3), of no correlation
+
+    def plot(self, axes: Any = None) -> Any:
+        """A scatter plot of each pair; see `regionscope.plots.pairs`."""
+        return plots.pairs(self, axes)
+
+
+def compare_complexities(
+    model: Model | Network,
+    data: Data,
+    *,
+    radius: float,
+    sigma: float = 0.05,
+    draws: int = 32,
+    directions: int = 25,
+    generator: torch.Generator | None = None,
+) -> Comparison:
+    """Density (LC Thm 2), boundary crossings (PD 3.2) and exact region count (PD 3.3) at each point, compared.
+
+    Spearman's rank correlation of each pair over the points. The count is exact on one random plane a point, crossings
+    are a lower bound, the density is estimated from `draws`: its error weakens the correlations with it. At most as
+    many directions as the input has entries are taken.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    >>> compare_complexities(model, torch.randn(10, 4), radius=0.5).rank_correlation.shape
+    (3, 3)
+    """
+    points = all_points(data)
+    if len(points) < 3:
+        raise ValueError(f"a rank correlation needs at least 3 points, got {len(points)}")
+    net = as_network(model, points[:1])
+    crossings = boundary_crossings(
+        net, points, radius=radius, directions=min(directions, points[0].numel()), generator=generator
+    )
+    assert isinstance(crossings, Crossings)
+    measures = (
+        local_complexity(net, points, sigma=sigma, draws=draws, generator=generator),
+        crossings,
+        local_region_count(net, points, radius=radius, generator=generator),
+    )
+    correlation, p_values = np.eye(3), np.zeros((3, 3))
+    for i in range(3):
+        for j in range(3):
+            a, b = measures[i].per_point, measures[j].per_point
+            varies = np.ptp(a) > 0 and np.ptp(b) > 0
+            correlation[i, j], p_values[i, j] = stats.spearmanr(a, b) if varies else (np.nan, np.nan)
+    return Comparison(measures, correlation, p_values)
