@@ -81,14 +81,11 @@ def built_mlp(state: dict[str, Tensor], activation: str, path: Path) -> nn.Modul
         {n.rpartition(".")[0] for n in state},
         key=lambda n: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", n)],
     )
-    weights = [state.get(f"{name}.weight") for name in names]
-    fits = all(w is not None and w.dim() == 2 for w in weights) and all(
-        a.shape[0] == b.shape[1] for a, b in pairwise(w for w in weights if w is not None)
-    )
-    if not weights or not fits:
+    weights = [state[f"{name}.weight"] for name in names if f"{name}.weight" in state]
+    fits = len(weights) == len(names) > 0 and all(w.dim() == 2 for w in weights)
+    if not fits or any(a.shape[0] != b.shape[1] for a, b in pairwise(weights)):
         raise ValueError(f"{path} does not hold linear layers one after another; say who builds it with --model")
-    network = mlp([weights[0].shape[1], *(w.shape[0] for w in weights if w is not None)], activation)  # type: ignore[union-attr]
-    network.to(weights[0].dtype)  # type: ignore[union-attr]
+    network = mlp([weights[0].shape[1], *(w.shape[0] for w in weights)], activation).to(weights[0].dtype)
     for layer, name in zip((m for m in network if isinstance(m, nn.Linear)), names, strict=True):
         layer.weight.data = state[f"{name}.weight"]
         layer.bias.data = state.get(f"{name}.bias", torch.zeros_like(layer.bias))

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope.checkpoints import load_model
 from regionscope.datasets import mnist_sample
+from regionscope.network import aligned
 
 app = cyclopts.App(
     name="regionscope", help="Shows where a neural network bends.", version=rs.__version__, result_action="return_value"
@@ -174,8 +175,7 @@ def table(rows: list[dict[str, Any]], layers: int) -> str:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
         kind = "exact at each point" if row["exact"] else "estimated"
         body.append([row["name"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, kind])
-    widths = [max(map(len, column)) for column in zip(*body, strict=True)]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in body)
+    return aligned(body)
 
 
 def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
@@ -215,9 +215,8 @@ def chosen_plane(
     if around is not None:
         generator = torch.Generator().manual_seed(seed)
         return rs.Plane.around(data[around], radius, generator=generator), data[[around]], [str(int(labels[around]))]
-    if through is None:
-        through = tuple(int((labels == d).nonzero()[0]) for d in range(3)) if file is None else (0, 1, 2)  # type: ignore[assignment]
-    rows = list(through or ())
+    default = [int((labels == digit).nonzero()[0]) for digit in range(3)] if file is None else [0, 1, 2]
+    rows = list(through) if through else default
     return rs.Plane.through(*data[rows], margin=margin), data[rows], [str(int(labels[i])) for i in rows]
 
 

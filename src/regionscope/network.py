@@ -126,6 +126,12 @@ class Network:
         }
         return replace(self, program=replace(self.program, constants=noisy))
 
+    def by_layer(self, units: Tensor) -> Tensor:
+        """The sums over the units of each layer: (n, units) -> (n, layers)."""
+        layer = [site.layer - 1 for site in self.sites for _ in range(site.units)]
+        sums = torch.zeros(len(units), self.layers, dtype=units.dtype, device=units.device)
+        return sums.index_add(1, torch.tensor(layer, dtype=torch.long, device=units.device), units)
+
     def verify(self, x: Tensor, *, generator: torch.Generator | None = None) -> Affinity:
         """Check at points x (n, *input_shape), in float64, that the network is affine inside the pattern of x.
 
@@ -174,9 +180,7 @@ class Network:
         for s in self.sites:
             breakpoints = ", ".join(f"{b:g}" for b in s.breakpoints)
             rows.append((str(s.layer), s.name, s.kind, breakpoints, "×".join(map(str, s.shape)), str(s.units)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        table = "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
-        return f"{table}\n{self!r}"
+        return f"{aligned(rows)}\n{self!r}"
 
     def __repr__(self) -> str:
         kind = "piecewise linear" if self.piecewise_linear else "not piecewise linear: unit boundaries only"
@@ -209,6 +213,12 @@ class Network:
             for whole, piece_ in zip(results, part, strict=True):
                 whole[start : start + batch_size] = piece_
         return results
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of words as a table of text."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 def piece(values: Tensor, breakpoints: tuple[float, ...]) -> Tensor:

@@ -34,6 +34,13 @@ class Step:
     several: bool = False  # the operation returns a tuple or list
     done_with: tuple[int, ...] = ()  # values that no later step reads
 
+    def run(self, values: dict[int, Any], n: int) -> list[Any]:
+        """Its results, given the values it needs, for n points."""
+        arguments = [resolved(a, values, n) for a in self.arguments]
+        options = {name: resolved(a, values, n) for name, a in self.options.items()}
+        result = self.operation(*arguments, **options)
+        return list(result) if self.several else [result]
+
 
 Shape = tuple[int | PerPoint, ...]
 
@@ -55,13 +62,7 @@ class Program:
         """The outputs at n points, given the values that the steps need and do not make."""
         values: dict[int, Any] = {**self.constants, **known}
         for step in self.steps:
-            arguments = [resolved(a, values, n) for a in step.arguments]
-            options = {name: resolved(a, values, n) for name, a in step.options.items()}
-            result = step.operation(*arguments, **options)
-            if step.several:
-                values.update(zip(step.results, result, strict=True))
-            else:
-                values[step.results[0]] = result
+            values.update(zip(step.results, step.run(values, n), strict=True))
             for index in step.done_with:
                 del values[index]
         return [values[index] for index in self.outputs]
@@ -104,11 +105,7 @@ class Program:
             if any(value.index not in values for value in references(step)) or any(per_point(step)):
                 steps.append(step)
                 continue
-            result = step.operation(
-                *(resolved(a, values, 0) for a in step.arguments),
-                **{name: resolved(a, values, 0) for name, a in step.options.items()},
-            )
-            values.update(zip(step.results, result if step.several else [result], strict=True))
+            values.update(zip(step.results, step.run(values, 0), strict=True))
         return replace(self, steps=tuple(steps), constants=values).pruned(self.outputs)
 
 

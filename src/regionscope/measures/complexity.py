@@ -160,8 +160,7 @@ def per_layer_scales(sigma: float | Sequence[float], net: Network) -> list[float
 def summarised(net: Network, found: Densities, density: bool, per_unit: bool, differentiable: bool) -> Estimate:
     """Per point and per layer, with the errors that the rounds show."""
     mean = found.units.mean(dim=0)
-    layer = torch.tensor([site.layer - 1 for site in net.sites for _ in range(site.units)], device=mean.device)
-    layers = torch.zeros(len(mean), net.layers, dtype=mean.dtype, device=mean.device).index_add(1, layer, mean)
+    layers = net.by_layer(mean)
     totals = found.units.detach().sum(dim=2)
     spread = totals.std(dim=0) / math.sqrt(len(totals)) if len(totals) > 1 else None
     return Estimate(

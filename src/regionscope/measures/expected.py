@@ -49,10 +49,8 @@ def expected_boundary_length(
     along = Directions(torch.from_numpy(plane.axes).to(x), exact=True, engine="plane")
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=good, generator=generator)
-    units = found.units.mean(dim=0).cpu().double().numpy() * plane.area
-    layer = np.repeat([site.layer for site in net.sites], [site.units for site in net.sites])
-    layers = np.stack([units[:, layer == k].sum(axis=1) for k in range(1, net.layers + 1)], axis=1)
-    return Estimate("expected boundary length", units.sum(axis=1), layers, unit="length")
+    layers = net.by_layer(found.units.mean(dim=0)).cpu().double().numpy() * plane.area
+    return Estimate("expected boundary length", layers.sum(axis=1), layers, unit="length")
 
 
 def uniform(domain: np.ndarray, n: int, generator: torch.Generator | None) -> np.ndarray:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from regionscope.network import Network
 from regionscope.points import Data, all_points
-from regionscope.program import from_rows, resolved, to_rows
+from regionscope.program import from_rows, to_rows
 from regionscope.results import Estimate
 from regionscope.tracing import Model, as_network
 
@@ -26,8 +26,7 @@ def good_units(model: Model | Network, data: Data, *, batch_size: int = 1024, pe
     points = net.checked(points)
     masks = [torch.cat(good_masks(net, x), dim=1) for x in points.split(batch_size)] if net.sites else []
     mask = torch.cat(masks) if masks else torch.zeros(len(points), 0, dtype=torch.bool)
-    layer = torch.tensor([site.layer - 1 for site in net.sites for _ in range(site.units)], dtype=torch.long)
-    layers = torch.zeros(len(mask), net.layers).double().index_add(1, layer, mask.cpu().double())
+    layers = net.by_layer(mask.double()).cpu()
     return Estimate(
         "good units",
         layers.sum(dim=1).numpy(),
@@ -42,16 +41,13 @@ def good_masks(net: Network, x: Tensor, *, noise: list[Tensor] | None = None) ->
     """Which units of each site are good at points x: (n, units) a site. `noise` is taken off what enters the sites."""
     program = net.program.pruned([*net.entries, net.output])
     entry = {value: number for number, value in reversed(list(enumerate(net.entries)))}
-    exits = dict.fromkeys(net.exits)
+    exits = set(net.exits)
     n, shapes = len(x), program.shapes
     with torch.enable_grad():
         values = {**{i: c.detach() for i, c in program.constants.items()}, 0: x.detach().requires_grad_()}
         left: dict[int, Tensor] = {}
         for step in program.steps:
-            arguments = [resolved(a, values, n) for a in step.arguments]
-            options = {name: resolved(a, values, n) for name, a in step.options.items()}
-            result = step.operation(*arguments, **options)
-            for value, tensor in zip(step.results, result if step.several else [result], strict=True):
+            for value, tensor in zip(step.results, step.run(values, n), strict=True):
                 if value in exits:
                     left[value] = tensor
                 if noise is not None and value in entry:

@@ -11,7 +11,7 @@ estimates for networks whose Jacobians do not fit: the derivative along u is N(0
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,19 @@ from torch import Tensor
 
 from regionscope.network import Network
 from regionscope.operations import aten, linear_arguments
-from regionscope.program import PerPoint, Program, Step, Value, from_rows, resolved, to_rows
+from regionscope.program import (
+    PerPoint,
+    Program,
+    Step,
+    Value,
+    counting,
+    from_rows,
+    leaves,
+    point_shape,
+    references,
+    resolved,
+    to_rows,
+)  # fmt: skip
 
 ENGINES = ("auto", "gram", "jacobian", "probes")
 MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
@@ -86,11 +98,7 @@ def first_part(net: Network) -> Program:
 def looked_at(net: Network) -> int:
     """How many affine functions of the input all the rest depends on."""
     part = first_part(net)
-    return sum(math.prod(s for s in part.shapes[v] if isinstance(s, int)) * rate(part.shapes[v]) for v in part.outputs)
-
-
-def rate(shape: tuple[int | PerPoint, ...]) -> int:
-    return next(size.rate for size in shape if isinstance(size, PerPoint))
+    return sum(math.prod(point_shape(part.shapes[value])) for value in part.outputs)
 
 
 @torch.no_grad()
@@ -98,7 +106,7 @@ def row_space(net: Network, identity: Tensor) -> Tensor:
     """Orthonormal rows that span the gradients of all that the rest of the network depends on."""
     part = first_part(net)
     zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
-    follow = Following(part, zero, identity.reshape(-1, 1, *net.input_shape), {})
+    follow = Following(part, zero, identity.reshape(-1, 1, *net.input_shape), frozenset())
     follow.run()
     rows = [follow.rows(value)[:, 0] for value in part.outputs]  # (d, units)
     basis: Tensor = torch.linalg.qr(torch.cat(rows, dim=1)).Q
@@ -111,24 +119,20 @@ class Following:
     Tangents are kept as values of r or r * n points, direction by direction: r if they are the same for all points.
     """
 
-    def __init__(self, program: Program, x: Tensor, along: Tensor, sites: dict[int, Tensor | None]) -> None:
+    def __init__(self, program: Program, x: Tensor, along: Tensor, exits: Set[int]) -> None:
         self.program, self.n, self.r = program, len(x), len(along)
         self.values: dict[int, Any] = {**program.constants, 0: x}
         self.tangents: dict[int, Tensor] = {0: along.reshape(-1, *x.shape[1:])}
         self.for_points: dict[tuple[int, int], Any] = {}
-        self.exits = sites  # value that leaves a site -> its slope there, once known
+        self.exits = exits  # the values that leave the sites
 
     def run(self, on_value: Callable[[int], None] = lambda value: None) -> None:
         """Take all steps; `on_value` is told of each value that is made."""
         on_value(0)
         for step in self.program.steps:
-            arguments = [resolved(a, self.values, self.n) for a in step.arguments]
-            options = {name: resolved(a, self.values, self.n) for name, a in step.options.items()}
-            result = step.operation(*arguments, **options)
-            made = result if step.several else [result]
-            self.values.update(zip(step.results, made, strict=True))
-            if any(index in self.tangents for index in inputs(step)):
-                self.differentiate(step, arguments, options)
+            self.values.update(zip(step.results, step.run(self.values, self.n), strict=True))
+            if any(value.index in self.tangents for value in references(step)):
+                self.differentiate(step)
             for index in step.results:
                 on_value(index)
             for index in step.done_with:
@@ -139,15 +143,16 @@ class Following:
         """The tangents of a value: (r, n, units), or (r, 1, units) if they are the same for all points."""
         tangent = self.tangents[value]
         shape = self.program.shapes[value]
-        points = tangent.shape[next(i for i, s in enumerate(shape) if isinstance(s, PerPoint))] // rate(shape)
+        axis, rate = counting(shape)
+        points = tangent.shape[axis] // rate
         return to_rows(tangent, shape, points).view(self.r, points // self.r, -1)
 
-    def differentiate(self, step: Step, arguments: list[Any], options: dict[str, Any]) -> None:
+    def differentiate(self, step: Step) -> None:
         names = [p.name for p in step.operation._schema.arguments]  # type: ignore[attr-defined]
         given = dict(zip(names, step.arguments, strict=False)) | step.options
         live = {name for name, a in given.items() if any(i in self.tangents for i in indices(a))}
         if step.results[0] in self.exits:
-            self.tangents[step.results[0]] = self.through_activation(step, arguments, options, live)
+            self.tangents[step.results[0]] = self.through_activation(step)
             return
         group = linear_arguments(step.operation, live)
         if not group:
@@ -187,13 +192,9 @@ class Following:
             return self.program.constants[index]
         if (index, points) not in self.for_points:
             step = next(s for s in self.program.steps if index in s.results)
-            known = {i: self.fixed(i, points) for i in inputs(step)}
-            result = step.operation(
-                *(resolved(a, known, points) for a in step.arguments),
-                **{name: resolved(a, known, points) for name, a in step.options.items()},
-            )
-            made = result if step.several else [result]
-            self.for_points.update({(i, points): m for i, m in zip(step.results, made, strict=True)})
+            known = {value.index: self.fixed(value.index, points) for value in references(step)}
+            made = zip(step.results, step.run(known, points), strict=True)
+            self.for_points.update({(i, points): m for i, m in made})
         return self.for_points[index, points]
 
     def spread(self, index: int, points: int) -> Tensor:
@@ -203,8 +204,10 @@ class Following:
             return self.tangents[index]
         return from_rows(rows.expand(self.r, self.n, -1).reshape(points, -1), self.program.shapes[index])
 
-    def through_activation(self, step: Step, arguments: list[Any], options: dict[str, Any], live: set[str]) -> Tensor:
+    def through_activation(self, step: Step) -> Tensor:
         """The tangents behind a site: each unit's slope times the tangents before it."""
+        arguments = [resolved(a, self.values, self.n) for a in step.arguments]
+        options = {name: resolved(a, self.values, self.n) for name, a in step.options.items()}
         shape = self.program.shapes[step.results[0]]
         if len(arguments) == 2 and isinstance(arguments[1], Tensor) and step.operation in COMPETING:
             a, b = (self.side(x, v) for x, v in zip(step.arguments, arguments, strict=True))
@@ -213,7 +216,7 @@ class Following:
             rows = torch.where(mask, a, b)
         else:
             slope = slopes(step.operation, arguments, options)
-            entering = next(i for i in indices(step.arguments[0]))
+            (entering,) = indices(step.arguments[0])
             rows = self.rows(entering) * to_rows(slope, shape, self.n).to(self.tangents[entering].dtype)
         return from_rows(rows.reshape(self.r * self.n, -1), shape)
 
@@ -281,13 +284,7 @@ def without_shift(step: Step, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def indices(argument: Any) -> list[int]:
-    if isinstance(argument, Value):
-        return [argument.index]
-    return [i for a in argument for i in indices(a)] if isinstance(argument, list | tuple) else []
-
-
-def inputs(step: Step) -> list[int]:
-    return indices([list(step.arguments), list(step.options.values())])
+    return [a.index for a in leaves(argument) if isinstance(a, Value)]
 
 
 def follow(
@@ -309,7 +306,7 @@ def follow(
     places: dict[int, list[int]] = {}
     for number, entry in enumerate(net.entries):
         places.setdefault(entry, []).append(number)
-    pass_ = Following(program, x, along.at(x, generator), dict.fromkeys(net.exits))
+    pass_ = Following(program, x, along.at(x, generator), set(net.exits))
     n = len(x)
 
     def on_value(value: int) -> None:

@@ -39,8 +39,8 @@ def local_rank(
     )
     counts = [ranks(s.detach(), eps, relative) for s in spectra]
     layers = torch.stack(counts, dim=1).cpu().double().numpy()
-    total = sum(s.sum(dim=1).mean() for s in spectra) if differentiable else None
-    return Estimate("local rank", layers.sum(axis=1), layers, exact=True, unit="singular values", tensor=total)  # type: ignore[arg-type]
+    total = torch.stack([s.sum(dim=1).mean() for s in spectra]).sum() if differentiable else None
+    return Estimate("local rank", layers.sum(axis=1), layers, exact=True, unit="singular values", tensor=total)
 
 
 def ranks(spectrum: Tensor, eps: float, relative: bool) -> Tensor:
