@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import jacrev, vmap
 
 import regionscope as rs
-from regionscope.measures.jacobians import directions, follow, points_at_once
+from regionscope.measures.jacobians import Route, directions, points_at_once
 
 
 def all_norms(net: rs.Network, x: Tensor) -> Callable[[], None]:
@@ -18,8 +18,9 @@ def all_norms(net: rs.Network, x: Tensor) -> Callable[[], None]:
 
     def run() -> None:
         with torch.no_grad():
+            route = Route(net, along)
             for part in x.split(points_at_once(net, along)):
-                follow(net, part, along, lambda i, z, t: along.norms(t))  # type: ignore[arg-type]
+                route.follow(part, lambda i, z, t: along.norms(t))  # type: ignore[arg-type]
 
     return run
 

@@ -12,7 +12,7 @@ from oracles import jacobians, sampled_boundary_length
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.measures.jacobians import directions, follow
+from regionscope.measures.jacobians import Route, directions
 
 
 @pytest.fixture(params=CASES)
@@ -25,7 +25,7 @@ def gradient_norms(net: rs.Network, x: Tensor, engine: str, probes: int = 32, se
     along = directions(net, engine, probes)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        follow(net, x, along, lambda i, z, t: found.update({i: along.norms(t)}), generator=generator)
+        Route(net, along).follow(x, lambda i, z, t: found.update({i: along.norms(t)}), generator=generator)
     return [found[i] for i in range(len(net.sites))]
 
 
@@ -56,8 +56,7 @@ def test_derivatives_are_finite_differences(each: Case) -> None:
     net = rs.trace(each.model, each.points).frozen()
     x = each.points.double()
     along = directions(net, "jacobian")
-    tangents = follow(net, x, along, lambda *_: None, output=True)
-    assert tangents is not None
+    tangents = Route(net, along, output=True).follow(x)
     step = 1e-7
     for k in range(min(3, len(along.vectors))):
         shift = step * along.vectors[k].reshape(net.input_shape)
@@ -468,3 +467,27 @@ def test_bad_input_is_named(measure: Callable[..., Any], options: dict[str, Any]
 
 def test_a_network_without_boundaries_is_infinitely_far_from_them() -> None:
     assert rs.boundary_distance(nn.Linear(3, 2), torch.zeros(2, 3)).per_point.tolist() == [math.inf, math.inf]
+
+
+def test_what_bends_before_the_first_site_is_not_taken_for_affine() -> None:
+    """A layer norm is no site: gradients behind it change from point to point all the same."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2)).double()
+    x = torch.randn(4, 20).double()
+    net = rs.trace(model, x, allow_smooth=True)
+    assert directions(net).engine == "gram"
+    expected, out = jacobians(net, x)
+    assert torch.allclose(gradient_norms(net, x, "gram")[0], expected[0].norm(dim=2))
+    assert rs.total_variation(net, x, engine="gram").per_point == pytest.approx(out.flatten(1).norm(dim=1).numpy())
+
+
+def test_engines_agree_when_the_weights_are_noisy() -> None:
+    """The gradients of noisy first weights leave the space that those without noise span."""
+    model, x = mlp(30, 6, 6, 2).double(), torch.randn(5, 30).double()
+    found = [
+        rs.local_complexity(
+            model, x, sigma=0.3, weight_noise=True, engine=engine, draws=8, generator=torch.Generator().manual_seed(0)
+        ).per_point
+        for engine in ("gram", "jacobian")
+    ]
+    assert found[0] == pytest.approx(found[1])

@@ -2,12 +2,13 @@
 
 from collections.abc import Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regionscope.program import leaves
+from regionscope.program import Program, indices, leaves
 
 aten = torch.ops.aten
 
@@ -180,6 +181,20 @@ def linear_arguments(operation: Any, live: Set[str]) -> frozenset[str]:
     """
     name = operation._schema.name.removeprefix("aten::")
     return next((group for group in AFFINE.get(name, ()) if live <= group), frozenset())
+
+
+def bend(program: Program, exits: Set[int]) -> int:
+    """The value where a program stops being affine in its input: the last that enters the first step that is not.
+
+    An activation leaves `exits`. Of a program that is affine throughout, the value it makes last.
+    """
+    made = {0: 0}  # value that depends on the input -> how many were made before it
+    for step in program.steps:
+        live = {name: i for name, a in step.named.items() if (i := [v for v in indices(a) if v in made])}
+        if live and (step.results[0] in exits or not linear_arguments(step.operation, live.keys())):
+            return max(chain.from_iterable(live.values()), key=made.__getitem__)
+        made.update({value: len(made) for value in step.results} if live else {})
+    return max(made, key=made.__getitem__)
 
 
 def _stays_float(dtype: torch.dtype | None) -> bool:

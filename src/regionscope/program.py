@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -33,6 +34,17 @@ class Step:
     results: tuple[int, ...]  # the values it makes
     several: bool = False  # the operation returns a tuple or list
     done_with: tuple[int, ...] = ()  # values that no later step reads
+
+    @cached_property
+    def used(self) -> frozenset[int]:
+        """The values that its arguments hold."""
+        return frozenset(indices([self.arguments, list(self.options.values())]))
+
+    @cached_property
+    def named(self) -> dict[str, Any]:
+        """Its arguments and options by name."""
+        names = [p.name for p in self.operation._schema.arguments]  # type: ignore[attr-defined]
+        return dict(zip(names, self.arguments, strict=False)) | self.options
 
     def run(self, values: dict[int, Any], n: int) -> list[Any]:
         """Its results, given the values it needs, for n points."""
@@ -73,9 +85,8 @@ class Program:
         for step in reversed(self.steps):
             if needed.isdisjoint(step.results):
                 continue
-            used = {value.index for value in references(step)}
-            dying = (used | set(step.results)) - needed
-            needed |= used
+            dying = (step.used | set(step.results)) - needed
+            needed |= step.used
             kept.append(replace(step, done_with=tuple(dying)))
         constants = {index: tensor for index, tensor in self.constants.items() if index in needed}
         return replace(self, steps=tuple(reversed(kept)), constants=constants, outputs=tuple(outputs))
@@ -89,7 +100,7 @@ class Program:
         parts, state, start = [], [0], 0
         for cut in cuts:
             end = max(start, made.get(cut, -1) + 1)
-            needed = {value.index for step in self.steps[end:] for value in references(step)} | set(self.outputs)
+            needed = {value for step in self.steps[end:] for value in step.used} | set(self.outputs)
             known = [*state, *(value for step in self.steps[start:end] for value in step.results)]
             state = [cut, *(value for value in known if value in needed and value != cut)]
             parts.append(replace(self, steps=self.steps[start:end]).pruned(state))
@@ -98,11 +109,19 @@ class Program:
 
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
-        values: dict[int, Any] = {i: cast(c, dtype).clone() for i, c in self.constants.items()}
+        constants = {i: cast(c, dtype).clone() for i, c in self.constants.items()}
+        steps = [
+            replace(step, **{part: recast(getattr(step, part), dtype) for part in ("arguments", "options")})
+            for step in self.steps
+        ]
+        return replace(self, steps=tuple(steps), constants=constants).folded()
+
+    def folded(self) -> "Program":
+        """The same with all that does not depend on the input worked out."""
+        values: dict[int, Any] = dict(self.constants)
         steps = []
         for step in self.steps:
-            step = replace(step, **{part: recast(getattr(step, part), dtype) for part in ("arguments", "options")})
-            if any(value.index not in values for value in references(step)) or any(per_point(step)):
+            if not step.used <= values.keys() or any(per_point(step)):
                 steps.append(step)
                 continue
             values.update(zip(step.results, step.run(values, 0), strict=True))
@@ -156,8 +175,9 @@ def leaves(argument: Any) -> Iterable[Any]:
         yield argument
 
 
-def references(step: Step) -> Iterable[Value]:
-    return (a for a in leaves([step.arguments, list(step.options.values())]) if isinstance(a, Value))
+def indices(argument: Any) -> list[int]:
+    """The values that an argument holds."""
+    return [a.index for a in leaves(argument) if isinstance(a, Value)]
 
 
 def per_point(step: Step) -> Iterable[PerPoint]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from regionscope.memory import keep_freed_memory
 from regionscope.network import Network, Site
 from regionscope.program import PerPoint, Program, Shape, Step, point_shape
 from regionscope.recording import Recorder, UnsupportedModel
@@ -43,6 +44,7 @@ def trace(
     >>> trace(model, torch.zeros(1, 2)).sites
     (Site(name='1:0', kind='relu', breakpoints=(0.0,), shape=(8,), layer=1, smooth=False),)
     """
+    keep_freed_memory()
     model = unwrapped(model)
     example = checked_example(model, example)
     function = Forward(model, until, output)

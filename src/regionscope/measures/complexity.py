@@ -9,7 +9,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from regionscope.measures.good import good_masks
-from regionscope.measures.jacobians import Directions, directions, follow, points_at_once
+from regionscope.measures.jacobians import Directions, Route, directions, points_at_once
 from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
@@ -84,9 +84,10 @@ def noisy_densities(
     parts = []
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
+        route = Route(net, along)
         for x in tqdm(points.split(at_once), desc="local complexity", disable=not show_progress):
             rounds = [
-                one_round(net, x, scales, along, good, weight_noise, density, antithetic, generator)
+                one_round(route, x, scales, good, weight_noise, density, antithetic, generator)
                 for _ in range(max(1, draws // 2) if sampled else 1)
             ]
             parts.append(torch.stack(rounds))  # (rounds, n, units)
@@ -104,17 +105,19 @@ def complexity_density(
 
 
 def one_round(
-    net: Network, x: Tensor, scales: list[float], along: Directions, good: bool, weight_noise: bool, density: bool,
-    antithetic: bool, generator: torch.Generator | None,
+    route: Route, x: Tensor, scales: list[float], good: bool, weight_noise: bool, density: bool, antithetic: bool,
+    generator: torch.Generator | None,
 ) -> Tensor:  # fmt: skip
     """What every unit adds to f at points x, (n, units), for one draw of the noise and its opposite."""
-    noise = [s * normal(x, site.units, generator) for s, site in zip(scales, net.sites, strict=True)]
-    drawn = net.with_noisy_weights(scales, generator) if weight_noise else net
+    noise = [s * normal(x, site.units, generator) for s, site in zip(scales, route.net.sites, strict=True)]
+    if weight_noise:
+        noisy = route.net.with_noisy_weights(scales, generator)
+        route = Route(noisy, directions(noisy, route.along.engine, len(route.along.vectors)))
     signs = (1.0, -1.0) if antithetic else (1.0,)
     total = torch.zeros((), dtype=x.dtype, device=x.device)
     for sign in signs:
         shifts = [sign * d for d in noise]
-        total = total + unit_densities(drawn, x, scales, along, shifts, good, density, generator) / len(signs)
+        total = total + unit_densities(route, x, scales, shifts, good, density, generator) / len(signs)
     return total
 
 
@@ -123,18 +126,19 @@ def normal(x: Tensor, units: int, generator: torch.Generator | None) -> Tensor:
 
 
 def unit_densities(
-    net: Network, x: Tensor, scales: list[float], along: Directions, noise: list[Tensor], good: bool, density: bool,
+    route: Route, x: Tensor, scales: list[float], noise: list[Tensor], good: bool, density: bool,
     generator: torch.Generator | None,
 ) -> Tensor:  # fmt: skip
+    net = route.net
     found: list[Tensor | None] = [None] * len(net.sites)
 
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-        slopes = along.norms(tangents)  # (n, units)
+        slopes = route.along.norms(tangents)  # (n, units)
         if density:
             slopes = slopes * sum(gaussian(z - b, scales[number]) for b in net.sites[number].breakpoints)
         found[number] = slopes
 
-    follow(net, x, along, visit, noise=noise, generator=generator)
+    route.follow(x, visit, noise=noise, generator=generator)
     rows = [f for f in found if f is not None]
     if good:
         rows = [f * mask for f, mask in zip(rows, good_masks(net, x, noise=noise), strict=True)]

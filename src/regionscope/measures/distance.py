@@ -9,7 +9,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from regionscope.measures.good import good_masks
-from regionscope.measures.jacobians import Directions, directions, follow, points_at_once
+from regionscope.measures.jacobians import Directions, Route, directions, points_at_once
 from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
@@ -56,8 +56,9 @@ def boundary_distance(
     parts, sites, units = [], [], []
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
+        route = Route(net, along)
         for x in tqdm(points.split(at_once), desc="boundary distance", disable=not show_progress):
-            distance, site, unit = nearest(net, x, along, norm, good)
+            distance, site, unit = nearest(route, x, norm, good)
             parts.append(distance)
             sites.append(site)
             units.append(unit)
@@ -87,8 +88,9 @@ def dual_norms(tangents: Tensor, along: Directions, norm: str) -> Tensor:
     return along.norms(tangents) if norm == "l2" else torch.linalg.vector_norm(tangents, ord=NORMS[norm], dim=0)
 
 
-def nearest(net: Network, x: Tensor, along: Directions, norm: str, good: bool) -> tuple[Tensor, Tensor, Tensor]:
+def nearest(route: Route, x: Tensor, norm: str, good: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Distance, site and unit of the nearest boundary of each point."""
+    net = route.net
     best = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
     site = torch.full((len(x),), -1, device=x.device)
     unit = site.clone()
@@ -96,7 +98,7 @@ def nearest(net: Network, x: Tensor, along: Directions, norm: str, good: bool) -
 
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
         nonlocal best, site, unit
-        slopes = dual_norms(tangents, along, norm)
+        slopes = dual_norms(tangents, route.along, norm)
         reachable = slopes > 0 if masks is None else (slopes > 0) & masks[number]
         safe = torch.where(reachable, slopes, 1.0)
         for b in net.sites[number].breakpoints:
@@ -105,7 +107,7 @@ def nearest(net: Network, x: Tensor, along: Directions, norm: str, good: bool) -
             best = torch.where(nearer, distance, best)
             site, unit = torch.where(nearer, number, site), torch.where(nearer, place, unit)
 
-    follow(net, x, along, visit)
+    route.follow(x, visit)
     return best, site, unit
 
 
@@ -131,13 +133,13 @@ def certified_radius(
     parts = []
     with torch.no_grad():
         at_once = batch_size or points_at_once(net, along)
+        route = Route(net, along, output=True)
         batches = zip(points.split(at_once), labels.split(at_once), strict=True)
         for x, y in tqdm(batches, desc="certified radius", disable=not show_progress):
             outputs = net(x).reshape(len(x), -1)
             if outputs.shape[1] < 2:
                 raise ValueError("a certified radius needs at least two outputs, one a class")
-            tangents = follow(net, x, along, lambda *_: None, output=True)
-            assert tangents is not None
+            tangents = route.follow(x)
             rows = torch.arange(len(x), device=x.device)
             margins = outputs[rows, y, None] - outputs  # (n, k)
             slopes = along.norms(tangents[:, rows, y, None] - tangents)
@@ -145,7 +147,7 @@ def certified_radius(
             reach = torch.where(flat, torch.inf, margins / torch.where(flat, 1.0, slopes))
             reach[rows, y] = torch.inf
             wrong = (margins < 0).any(dim=1)
-            inside = nearest(net, x, along, "l2", good=False)[0]
+            inside = nearest(route, x, "l2", good=False)[0]
             parts.append(torch.where(wrong, 0.0, torch.minimum(inside, reach.min(dim=1).values)))
     found = torch.cat(parts).cpu().double().numpy()
     return Estimate("certified radius", found, exact=True, unit="length (lower bound on the adversarial distance)")

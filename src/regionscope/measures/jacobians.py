@@ -17,9 +17,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding, pad
 
 from regionscope.network import Network
-from regionscope.operations import aten, linear_arguments
+from regionscope.operations import aten, bend, linear_arguments
 from regionscope.program import (
     PerPoint,
     Program,
@@ -27,9 +28,8 @@ from regionscope.program import (
     Value,
     counting,
     from_rows,
-    leaves,
+    indices,
     point_shape,
-    references,
     resolved,
     to_rows,
 )  # fmt: skip
@@ -37,6 +37,7 @@ from regionscope.program import (
 ENGINES = ("auto", "gram", "jacobian", "probes")
 MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
 ENTRIES_AT_ONCE = 1 << 21  # floats of a tangent at one time
+MOSTLY_OPEN = 0.8  # with more open units than this share, picking them is not worth it
 
 Visit = Callable[[int, Tensor, Tensor], None]  # number of the site, values (n, units), tangents (r, n, units)
 
@@ -49,19 +50,18 @@ class Directions:
     exact: bool
     engine: str
 
-    def at(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        """For points x: (r, 1, *shape) if they are shared, otherwise (r, n, *shape)."""
-        if self.exact:
-            return self.vectors.reshape(-1, 1, *x.shape[1:])
-        drawn = torch.randn(len(self.vectors), *x.shape, generator=generator, dtype=x.dtype)
-        return drawn.to(x.device)  # (r, n, ...)
+    def drawn(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Random ones for each of the points x: (r, n, d)."""
+        return torch.randn(len(self.vectors), *x.flatten(1).shape, generator=generator, dtype=x.dtype).to(x.device)
 
     def norms(self, tangents: Tensor) -> Tensor:
         """Gradient norms (n, units) from tangents (r, n, units); unbiased if the directions are random.
 
         The root mean square of r normal numbers is on average short by a known factor.
         """
-        if tangents.requires_grad:  # whose derivative at zero is zero
+        if tangents.shape[1] > 1 and tangents.stride(1) == 0:  # the same for all points
+            return self.norms(tangents[:, :1]).expand(tangents.shape[1], -1)
+        if tangents.requires_grad or tangents.stride(0) == 1:  # whose derivative at zero is zero
             norms: Tensor = torch.linalg.vector_norm(tangents, dim=0)
         else:  # the same several times faster
             norms = (tangents * tangents).sum(dim=0).sqrt()
@@ -90,9 +90,9 @@ def directions(net: Network, engine: str = "auto", probes: int = 32) -> Directio
 
 
 def first_part(net: Network) -> Program:
-    """What happens before the first activation; its outputs are all that the rest depends on."""
+    """What happens while the network is affine; its outputs are all that the rest depends on."""
     program = net.program.pruned([*net.entries, net.output])
-    return program.segments(net.entries[:1])[0] if net.entries else program.pruned([net.output])
+    return program.segments([bend(program, set(net.exits))])[0]
 
 
 def looked_at(net: Network) -> int:
@@ -104,25 +104,61 @@ def looked_at(net: Network) -> int:
 @torch.no_grad()
 def row_space(net: Network, identity: Tensor) -> Tensor:
     """Orthonormal rows that span the gradients of all that the rest of the network depends on."""
-    part = first_part(net)
-    zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
-    follow = Following(part, zero, identity.reshape(-1, 1, *net.input_shape), frozenset())
-    follow.run()
-    rows = [follow.rows(value)[:, 0] for value in part.outputs]  # (d, units)
+    rows = [tangent.rows[:, 0] for tangent in behind_first_part(net, identity).values()]  # (d, units)
     basis: Tensor = torch.linalg.qr(torch.cat(rows, dim=1)).Q
     return basis.T.contiguous()
+
+
+def behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
+    """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
+    part = first_part(net)
+    zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
+    follow = Following(part, zero, {0: Tangent(vectors[:, None])}, frozenset())
+    follow.run()
+    return {value: follow.tangents[value] for value in part.outputs if value in follow.tangents}
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """The tangents of a value along r directions: `every` (r, n, units), or (r, 1, units) if all points have the same.
+
+    Behind a ReLU they are zero but where `open` (n, units) says, whatever stands there.
+    """
+
+    every: Tensor
+    open: Tensor | None = None
+
+    @property
+    def rows(self) -> Tensor:
+        """With the zeros written out."""
+        return self.every if self.open is None else self.every * self.open.to(self.every.dtype)
+
+    def times(self, weight: Tensor) -> Tensor:
+        """The rows times a matrix (units, out); of closed units neither the tangents nor the weights are touched."""
+        counts = None if self.open is None else self.open.sum(dim=1)
+        if counts is None or (most := int(counts.max())) > MOSTLY_OPEN * len(weight):
+            return self.rows @ weight
+        is_open, unit = self.open.to(torch.uint8).sort(dim=1, descending=True)  # type: ignore[union-attr]
+        is_open, unit = is_open[:, :most], unit[:, :most]  # (n, most): the open units first
+        weights = embedding(torch.where(is_open > 0, unit, len(weight)), pad(weight, (0, 0, 0, 1)))  # (n, most, out)
+        by_unit = self.every.permute(1, 2, 0).flatten(0, 1)  # (n * units, r), or (units, r)
+        if self.every.shape[1] > 1:
+            unit = unit + torch.arange(len(unit), device=unit.device)[:, None] * len(weight)
+        return torch.bmm(weights.mT, embedding(unit, by_unit)).permute(2, 0, 1)
 
 
 class Following:
     """One pass through a program with the tangents of its values along r directions.
 
-    Tangents are kept as values of r or r * n points, direction by direction: r if they are the same for all points.
+    An operation takes tangents as it takes values of r * n points, direction by direction, or of r points if they are
+    the same for all.
     """
 
-    def __init__(self, program: Program, x: Tensor, along: Tensor, exits: Set[int]) -> None:
-        self.program, self.n, self.r = program, len(x), len(along)
+    def __init__(self, program: Program, x: Tensor, tangents: dict[int, Tangent], exits: Set[int]) -> None:
+        self.program, self.n = program, len(x)
+        self.r = max((len(tangent.every) for tangent in tangents.values()), default=0)
         self.values: dict[int, Any] = {**program.constants, 0: x}
-        self.tangents: dict[int, Tensor] = {0: along.reshape(-1, *x.shape[1:])}
+        self.tangents = dict(tangents)  # of the input, or of all that follows from it before the network bends
         self.for_points: dict[tuple[int, int], Any] = {}
         self.exits = exits  # the values that leave the sites
 
@@ -131,7 +167,7 @@ class Following:
         on_value(0)
         for step in self.program.steps:
             self.values.update(zip(step.results, step.run(self.values, self.n), strict=True))
-            if any(value.index in self.tangents for value in references(step)):
+            if step.results[0] not in self.tangents and not step.used.isdisjoint(self.tangents):
                 self.differentiate(step)
             for index in step.results:
                 on_value(index)
@@ -141,15 +177,17 @@ class Following:
 
     def rows(self, value: int) -> Tensor:
         """The tangents of a value: (r, n, units), or (r, 1, units) if they are the same for all points."""
-        tangent = self.tangents[value]
-        shape = self.program.shapes[value]
-        axis, rate = counting(shape)
-        points = tangent.shape[axis] // rate
-        return to_rows(tangent, shape, points).view(self.r, points // self.r, -1)
+        return self.tangents[value].rows
+
+    def keep(self, step: Step, results: Any, points: int) -> None:
+        """The results of an operation on the tangents of so many points are those of the step."""
+        for value, result in zip(step.results, results if step.several else [results], strict=True):
+            if value in self.program.shapes:  # others have nothing to do with points
+                rows = to_rows(result, self.program.shapes[value], points)
+                self.tangents[value] = Tangent(rows.view(self.r, points // self.r, -1))
 
     def differentiate(self, step: Step) -> None:
-        names = [p.name for p in step.operation._schema.arguments]  # type: ignore[attr-defined]
-        given = dict(zip(names, step.arguments, strict=False)) | step.options
+        given = step.named
         live = {name for name, a in given.items() if any(i in self.tangents for i in indices(a))}
         if step.results[0] in self.exits:
             self.tangents[step.results[0]] = self.through_activation(step)
@@ -159,17 +197,23 @@ class Following:
             self.through_anything(step, given)
             return
         points = self.points_of(given)
-        if step.operation is aten.addmm.default and live == {"mat1"}:  # the usual case, without adding zeros
-            x, weight = (self.linear(name, given[name], group, points) for name in ("mat1", "mat2"))
-            self.tangents[step.results[0]] = x @ weight
+        factors = DENSE.get(step.operation)  # type: ignore[call-overload]
+        if factors and live == {factors[0]} and self.is_row(given[factors[0]].index):  # the usual case
+            weight = self.linear(factors[1], given[factors[1]], group, points)
+            self.tangents[step.results[0]] = Tangent(self.tangents[given[factors[0]].index].times(weight))
             return
         linear = {name: self.linear(name, a, group, points) for name, a in given.items()}
-        result = step.operation(**without_shift(step, linear))
-        self.tangents.update(zip(step.results, result if step.several else [result], strict=True))
+        self.keep(step, step.operation(**without_shift(step, linear)), points)
+
+    def is_row(self, value: int) -> bool:
+        """Whether a value is a matrix with one row a point."""
+        shape = self.program.shapes[value]
+        return len(shape) == 2 and counting(shape) == (0, 1)
 
     def points_of(self, given: dict[str, Any]) -> int:
         """r if all tangents are the same for all points, otherwise r * n."""
-        shared = all(self.rows(i).shape[1] == 1 for a in given.values() for i in indices(a) if i in self.tangents)
+        live = [self.tangents[i] for a in given.values() for i in indices(a) if i in self.tangents]
+        shared = all(tangent.open is None and tangent.every.shape[1] == 1 for tangent in live)
         return self.r if shared else self.r * self.n
 
     def linear(self, name: str, argument: Any, group: frozenset[str], points: int) -> Any:
@@ -192,19 +236,17 @@ class Following:
             return self.program.constants[index]
         if (index, points) not in self.for_points:
             step = next(s for s in self.program.steps if index in s.results)
-            known = {value.index: self.fixed(value.index, points) for value in references(step)}
+            known = {value: self.fixed(value, points) for value in step.used}
             made = zip(step.results, step.run(known, points), strict=True)
             self.for_points.update({(i, points): m for i, m in made})
         return self.for_points[index, points]
 
     def spread(self, index: int, points: int) -> Tensor:
         """The tangents of a value for so many points."""
-        rows = self.rows(index)
-        if rows.shape[1] * self.r == points:
-            return self.tangents[index]
-        return from_rows(rows.expand(self.r, self.n, -1).reshape(points, -1), self.program.shapes[index])
+        rows = self.rows(index).expand(self.r, points // self.r, -1)
+        return from_rows(rows.reshape(points, -1), self.program.shapes[index])
 
-    def through_activation(self, step: Step) -> Tensor:
+    def through_activation(self, step: Step) -> Tangent:
         """The tangents behind a site: each unit's slope times the tangents before it."""
         arguments = [resolved(a, self.values, self.n) for a in step.arguments]
         options = {name: resolved(a, self.values, self.n) for name, a in step.options.items()}
@@ -212,13 +254,10 @@ class Following:
         if len(arguments) == 2 and isinstance(arguments[1], Tensor) and step.operation in COMPETING:
             a, b = (self.side(x, v) for x, v in zip(step.arguments, arguments, strict=True))
             first = (arguments[0] > arguments[1]) if COMPETING[step.operation] else (arguments[0] < arguments[1])
-            mask = to_rows(first, shape, self.n)
-            rows = torch.where(mask, a, b)
-        else:
-            slope = slopes(step.operation, arguments, options)
-            (entering,) = indices(step.arguments[0])
-            rows = self.rows(entering) * to_rows(slope, shape, self.n).to(self.tangents[entering].dtype)
-        return from_rows(rows.reshape(self.r * self.n, -1), shape)
+            return Tangent(torch.where(to_rows(first, shape, self.n), a, b))
+        slope = to_rows(slopes(step.operation, arguments, options), shape, self.n)
+        rows = self.rows(*indices(step.arguments[0]))
+        return Tangent(rows, open=slope) if slope.dtype == torch.bool else Tangent(rows * slope.to(rows.dtype))
 
     def side(self, argument: Any, value: Tensor) -> Tensor:
         """The tangents of one of two competitors, zero for a constant."""
@@ -237,13 +276,14 @@ class Following:
         def operation(*primals: Tensor) -> Any:
             return step.operation(**known, **dict(zip(live, primals, strict=True)))
 
-        result = torch.func.jvp(operation, tuple(values), tuple(tangents))[1]
-        self.tangents.update(zip(step.results, result if step.several else [result], strict=True))
+        self.keep(step, torch.func.jvp(operation, tuple(values), tuple(tangents))[1], points)
 
     def repeated(self, index: int) -> Tensor:
         shape = self.program.shapes[index]
         return from_rows(to_rows(self.values[index], shape, self.n).repeat(self.r, 1), shape)
 
+
+DENSE = {aten.addmm.default: ("mat1", "mat2"), aten.mm.default: ("self", "mat2")}  # the factors of their products
 
 COMPETING = {  # does the larger one win?
     aten.maximum.default: True, aten.fmax.default: True, aten.minimum.default: False, aten.fmin.default: False,
@@ -283,42 +323,43 @@ def without_shift(step: Step, given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def indices(argument: Any) -> list[int]:
-    return [a.index for a in leaves(argument) if isinstance(a, Value)]
+class Route:
+    """The way of points through a network along the same directions; what no point changes is worked out once."""
 
+    def __init__(self, net: Network, along: Directions, *, output: bool = False) -> None:
+        self.net, self.along, self.output = net, along, output
+        self.program = net.program.folded().pruned([*net.entries, net.output] if output else net.entries)
+        self.places: dict[int, list[int]] = {}
+        for number, entry in enumerate(net.entries):
+            self.places.setdefault(entry, []).append(number)
+        self.shared = behind_first_part(net, along.vectors) if along.exact else None
 
-def follow(
-    net: Network,
-    x: Tensor,
-    along: Directions,
-    visit: Visit,
-    *,
-    noise: list[Tensor] | None = None,
-    output: bool = False,
-    generator: torch.Generator | None = None,
-) -> Tensor | None:
-    """Visit every site with its values and tangents at points x; returns the tangents of the output, if asked for.
+    def follow(
+        self,
+        x: Tensor,
+        visit: Visit = lambda *_: None,
+        *,
+        noise: list[Tensor] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Visit every site with its values and tangents at points x; the tangents of the output, if asked for.
 
-    `noise`, one tensor (n, units) a site, is taken off what enters the site, after it has been visited.
-    """
-    wanted = [*net.entries, net.output] if output else net.entries
-    program = net.program.pruned(wanted)
-    places: dict[int, list[int]] = {}
-    for number, entry in enumerate(net.entries):
-        places.setdefault(entry, []).append(number)
-    pass_ = Following(program, x, along.at(x, generator), set(net.exits))
-    n = len(x)
+        `noise`, one tensor (n, units) a site, is taken off what enters the site, after it has been visited.
+        """
+        start = self.shared if self.shared is not None else {0: Tangent(self.along.drawn(x, generator))}
+        pass_ = Following(self.program, x, start, set(self.net.exits))
+        n = len(x)
 
-    def on_value(value: int) -> None:
-        for number in places.get(value, ()):
-            shape = program.shapes[value]
-            rows = to_rows(pass_.values[value], shape, n)
-            visit(number, rows, pass_.rows(value).expand(-1, n, -1))
-            if noise is not None and number == places[value][-1]:
-                pass_.values[value] = from_rows(rows - noise[places[value][0]], shape)
+        def on_value(value: int) -> None:
+            for number in self.places.get(value, ()):
+                shape = self.program.shapes[value]
+                rows = to_rows(pass_.values[value], shape, n)
+                visit(number, rows, pass_.rows(value).expand(-1, n, -1))
+                if noise is not None and number == self.places[value][-1]:
+                    pass_.values[value] = from_rows(rows - noise[self.places[value][0]], shape)
 
-    pass_.run(on_value)
-    return pass_.rows(net.output).expand(-1, n, -1) if output else None
+        pass_.run(on_value)
+        return pass_.rows(self.net.output).expand(-1, n, -1) if self.output else torch.empty(0)
 
 
 def points_at_once(net: Network, along: Directions) -> int:

@@ -1,7 +1,7 @@
 """The vertices of neighbourhoods on their way through a network: the engine of crossings and deformation.
 
 A neighbourhood of x is the convex hull of x ± r v_p for P orthonormal directions v_p, a cross-polytope (PD 3.2). Up to
-its first site a piecewise-linear network is affine, head(x ± r v) = head(x) ± r J v, and J v is the same for every x:
+its first activation a network is affine, head(x ± r v) = head(x) ± r J v, and J v is the same for every x:
 with one frame for all points only the rest of the network is run at the 2P vertices of each.
 """
 
@@ -16,8 +16,9 @@ from torch import Tensor
 
 from regionscope.geometry.predicates import FRAME
 from regionscope.network import Network, Site
+from regionscope.operations import bend
 from regionscope.points import Data, batches
-from regionscope.program import Program, from_rows, point_shape, references, to_rows
+from regionscope.program import Program, from_rows, point_shape, to_rows
 from regionscope.tracing import Model, as_network
 
 FLOATS_AT_ONCE = 1 << 19  # of a site at all vertices: what stays in the cache of a core is fastest
@@ -86,10 +87,8 @@ def passage(net: Network, layers: Sequence[int]) -> Passage:
     chosen = [(value, site) for value, site in zip(net.entries, net.sites, strict=True) if site.layer in layers]
     chosen.sort(key=lambda entry: made.get(entry[0], -1))
     entries = [value for value, _ in chosen]
-    program = replace(net.program.pruned([*net.entries[:1], *entries]), outputs=())
-    # no activation comes before the first site, whatever is smooth elsewhere is not known to be affine
-    first = min([*net.entries[:1], *entries], key=lambda v: made.get(v, -1), default=0) if net.piecewise_linear else 0
-    head, *parts = program.segments([first, *entries])[:-1]
+    program = replace(net.program.pruned(entries), outputs=())
+    head, *parts = program.segments([bend(program, set(net.exits)), *entries])[:-1]
     if not set(head.outputs) <= live_values(head):  # a tensor made for the number of points, not from them
         head, *parts = program.segments([0, *entries])[:-1]
     return Passage(net, tuple(site for _, site in chosen), head, tuple(parts))
@@ -99,7 +98,7 @@ def live_values(program: Program) -> set[int]:
     """The values that depend on the input and have one row a point."""
     live = {0}
     for step in program.steps:
-        if any(value.index in live for value in references(step)):
+        if step.used & live:
             live.update(step.results)
     return live & program.shapes.keys()
 

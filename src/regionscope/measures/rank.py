@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from regionscope.measures.jacobians import directions, follow, points_at_once
+from regionscope.measures.jacobians import Route, directions, points_at_once
 from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
@@ -74,12 +74,13 @@ def singular_values(
     parts: list[list[Tensor]] = []
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
+        route = Route(net, along)
         for x in tqdm(points.split(at_once), desc="local rank", disable=not show_progress):
             rows: dict[int, list[Tensor]] = {}
 
             def visit(number: int, z: Tensor, tangents: Tensor, rows: dict[int, list[Tensor]] = rows) -> None:
                 rows.setdefault(net.sites[number].layer, []).append(tangents.transpose(0, 1))  # (n, r, units)
 
-            follow(net, x, along, visit)
+            route.follow(x, visit)
             parts.append([torch.linalg.svdvals(torch.cat(rows[layer], dim=2)) for layer in sorted(rows)])
     return [torch.cat(layer) for layer in zip(*parts, strict=True)]

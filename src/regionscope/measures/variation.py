@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from regionscope.measures.jacobians import directions, follow, points_at_once
+from regionscope.measures.jacobians import Route, directions, points_at_once
 from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
@@ -40,10 +40,9 @@ def total_variation(
     parts = []
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
+        route = Route(net, along, output=True)
         for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
-            tangents = follow(net, x, along, lambda *_: None, output=True, generator=generator)
-            assert tangents is not None
-            chosen = pick(tangents, net(x).reshape(len(x), -1), target)
+            chosen = pick(route.follow(x, generator=generator), net(x).reshape(len(x), -1), target)
             parts.append(torch.linalg.vector_norm(along.norms(chosen), dim=1))
     found = torch.cat(parts)
     return Estimate(
