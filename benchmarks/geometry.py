@@ -1,13 +1,10 @@
 """What exact geometry costs, in float64 forward passes at as many points as the result has vertices."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import torch
 from networks import he_mlp, images, on_plane, three_digits
-from timing import Ratio, cost
+from timing import Ratio, cost, peak_memory, printed
 from torch import Tensor, nn
 
 import regionscope as rs
@@ -62,17 +59,12 @@ def hundred_lines() -> float:
 
 def million() -> tuple[float, int, float]:
     """Cost of a plane with a million cells, and the peak memory in GB of a process that does nothing else."""
-    code = (
-        "import resource, regionscope as rs, networks;"
+    memory = peak_memory(
         f"model, digits = networks.he_mlp(*{MILLION}), networks.three_digits();"
-        f"rs.plane_cells(model, rs.Plane.through(*digits, margin={MARGIN}));"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
-    )
-    alone = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+        f"rs.plane_cells(model, rs.Plane.through(*digits, margin={MARGIN}))"
     )
     value, cells = plane_cost(MILLION, MARGIN, rounds=1)
-    return value, cells, float(alone.stdout)
+    return value, cells, memory
 
 
 MILLION, MARGIN = (784, *[200] * 9, 10), 4.0
@@ -87,7 +79,7 @@ def first_call() -> float:
         "rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2)));"
         "print(time.perf_counter() - start)"
     )
-    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    return printed(code)
 
 
 def ratios() -> Iterator[Ratio]:

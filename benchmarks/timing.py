@@ -1,8 +1,11 @@
 """Times two things against each other in one run, so that a noisy machine disturbs both alike."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 
@@ -19,13 +22,27 @@ class Ratio:
         return self.value <= self.limit
 
     def __str__(self) -> str:
-        return f"{'ok  ' if self.holds else 'MISS'} {self.value:8.2f}  (at most {self.limit:g})  {self.name}"
+        return f"{'ok  ' if self.holds else 'MISS'} {self.value:8.3f}  (at most {self.limit:g})  {self.name}"
 
 
 def seconds(function: Callable[[], object]) -> float:
     start = time.perf_counter()
     function()
     return time.perf_counter() - start
+
+
+def printed(code: str) -> float:
+    """The number that this code prints in a new process."""
+    folder = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder)
+    return float(done.stdout)
+
+
+def peak_memory(code: str) -> float:
+    """The largest size in GB of a new process that does nothing but this; Linux only."""
+    # not getrusage, whose maximum a new process takes over from its parent
+    size = "float(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+    return printed(f"import torch, regionscope as rs, networks; {code}; print({size} / 2**20)")
 
 
 def cost(function: Callable[[], object], unit: Callable[[], object], *, rounds: int = 15) -> float:

@@ -128,9 +128,10 @@ class Network:
 
     def by_layer(self, units: Tensor) -> Tensor:
         """The sums over the units of each layer: (n, units) -> (n, layers)."""
-        layer = [site.layer - 1 for site in self.sites for _ in range(site.units)]
-        sums = torch.zeros(len(units), self.layers, dtype=units.dtype, device=units.device)
-        return sums.index_add(1, torch.tensor(layer, dtype=torch.long, device=units.device), units)
+        sums = [site.sum(dim=1) for site in units.split([site.units for site in self.sites], dim=1)]
+        layer = torch.tensor([site.layer - 1 for site in self.sites], device=units.device)
+        zero = torch.zeros(len(units), self.layers, dtype=units.dtype, device=units.device)
+        return zero.index_add(1, layer, torch.stack(sums, dim=1))
 
     def verify(self, x: Tensor, *, generator: torch.Generator | None = None) -> Affinity:
         """Check at points x (n, *input_shape), in float64, that the network is affine inside the pattern of x.

@@ -57,31 +57,32 @@ def local_complexity(
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(
         net, points, scales, directions(net, engine, probes), draws=draws, good=good, weight_noise=weight_noise,
-        density=density, generator=generator, batch_size=batch_size, differentiable=differentiable,
-        show_progress=show_progress,
+        density=density, generator=generator, batch_size=batch_size, per_unit=per_unit,
+        differentiable=differentiable, show_progress=show_progress,
     )  # fmt: skip
-    return summarised(net, found, density, per_unit, differentiable)
+    return summarised(net, found, density, differentiable)
 
 
 @dataclass(frozen=True)
 class Densities:
-    """What every unit adds at every point, (rounds, n, units), and whether it has no error of its own."""
+    """What every layer adds at every point in every round of draws, and whether that has no error of its own."""
 
-    units: Tensor
+    layers: Tensor  # (rounds, n, layers)
+    units: Tensor | None  # (n, units), the mean over the rounds, if asked for
     exact: bool
 
 
 def noisy_densities(
     net: Network, points: Tensor, scales: list[float], along: Directions, *, draws: int, good: bool,
     weight_noise: bool = False, density: bool = True, generator: torch.Generator | None = None,
-    batch_size: int | None = None, differentiable: bool = False, show_progress: bool = False,
+    batch_size: int | None = None, per_unit: bool = False, differentiable: bool = False, show_progress: bool = False,
 ) -> Densities:  # fmt: skip
     """|derivative along the directions| rho 1{good} of every unit at every point, for each draw of the noise."""
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
     sampled = good or weight_noise or net.layers > 1
     antithetic = sampled and draws > 1
-    parts = []
+    layers, units = [], []
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
         route = Route(net, along)
@@ -90,8 +91,11 @@ def noisy_densities(
                 one_round(route, x, scales, good, weight_noise, density, antithetic, generator)
                 for _ in range(max(1, draws // 2) if sampled else 1)
             ]
-            parts.append(torch.stack(rounds))  # (rounds, n, units)
-    return Densities(torch.cat(parts, dim=1), exact=along.exact and not sampled)
+            layers.append(torch.stack([net.by_layer(one) for one in rounds]))
+            units += [torch.stack(rounds).mean(dim=0)] if per_unit else []
+    return Densities(
+        torch.cat(layers, dim=1), torch.cat(units) if per_unit else None, exact=along.exact and not sampled
+    )
 
 
 def complexity_density(
@@ -161,11 +165,10 @@ def per_layer_scales(sigma: float | Sequence[float], net: Network) -> list[float
     return [layers[site.layer - 1] for site in net.sites]
 
 
-def summarised(net: Network, found: Densities, density: bool, per_unit: bool, differentiable: bool) -> Estimate:
+def summarised(net: Network, found: Densities, density: bool, differentiable: bool) -> Estimate:
     """Per point and per layer, with the errors that the rounds show."""
-    mean = found.units.mean(dim=0)
-    layers = net.by_layer(mean)
-    totals = found.units.detach().sum(dim=2)
+    layers = found.layers.mean(dim=0)
+    totals = found.layers.detach().sum(dim=2)
     spread = totals.std(dim=0) / math.sqrt(len(totals)) if len(totals) > 1 else None
     return Estimate(
         "local complexity" if density else "local complexity without density",
@@ -174,6 +177,6 @@ def summarised(net: Network, found: Densities, density: bool, per_unit: bool, di
         exact=found.exact,
         unit="boundary volume per volume" if net.piecewise_linear else "unit-boundary volume per volume",
         point_stderr=None if spread is None else spread.cpu().double().numpy(),
-        per_unit=mean.detach().cpu().double().numpy() if per_unit else None,
-        tensor=mean.sum(dim=1).mean() if differentiable else None,
+        per_unit=None if found.units is None else found.units.detach().cpu().double().numpy(),
+        tensor=layers.sum(dim=1).mean() if differentiable else None,
     )

@@ -30,7 +30,7 @@ def expected_line_regions(
     along = Directions((end - start).reshape(1, -1), exact=True, engine="line")  # not of length 1: the length is in it
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=good, generator=generator)
-    counts = 1 + found.units.mean(dim=0).sum(dim=1).cpu().double().numpy()
+    counts = 1 + found.layers.mean(dim=0).sum(dim=1).cpu().double().numpy()
     return Estimate("expected regions on the line", counts, unit="regions")
 
 
@@ -49,7 +49,7 @@ def expected_boundary_length(
     along = Directions(torch.from_numpy(plane.axes).to(x), exact=True, engine="plane")
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=good, generator=generator)
-    layers = net.by_layer(found.units.mean(dim=0)).cpu().double().numpy() * plane.area
+    layers = found.layers.mean(dim=0).cpu().double().numpy() * plane.area
     return Estimate("expected boundary length", layers.sum(axis=1), layers, unit="length")
 
 

@@ -21,7 +21,7 @@ from regionscope.points import Data, batches
 from regionscope.program import Program, from_rows, point_shape, to_rows
 from regionscope.tracing import Model, as_network
 
-FLOATS_AT_ONCE = 1 << 19  # of a site at all vertices: what stays in the cache of a core is fastest
+FLOATS_AT_ONCE = 1 << 21  # of a site at all vertices
 
 
 @dataclass(frozen=True)
