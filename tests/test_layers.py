@@ -7,7 +7,7 @@ import regionscope
 
 LAYERS = (
     "memory activations program operations tournaments recording network tracing points probes results plots geometry"
-    " measures inequalities datasets checkpoints runs monitor integrations engines experiments app cli"
+    " measures inequalities datasets checkpoints processes runs monitor integrations engines experiments app cli"
 ).split()
 ROOT = Path(regionscope.__file__).parent
 

@@ -18,10 +18,12 @@ from regionscope.measures.rank import local_rank, singular_values
 from regionscope.measures.region_count import local_region_count
 from regionscope.measures.robustness import robust_accuracy
 from regionscope.measures.variation import total_variation
+from regionscope.monitor import Cost, Monitor, log_steps
 from regionscope.network import Affinity, Network, Site
 from regionscope.probes import interpolated_points, noisy_points, probe_points, sampled_points, uniform_points
 from regionscope.recording import UnsupportedModel
 from regionscope.results import Estimate
+from regionscope.runs import Run, RunExists, RunLocked, compared, runs_in
 from regionscope.tracing import trace
 
 __version__ = "0.1.0"
@@ -67,6 +69,15 @@ __all__ = [
     "boundary_distance",
     "certified_radius",
     "robust_accuracy",
+    # how does all that move while it trains?
+    "Cost",
+    "Monitor",
+    "Run",
+    "RunExists",
+    "RunLocked",
+    "compared",
+    "log_steps",
+    "runs_in",
     # where to measure it?
     "interpolated_points",
     "noisy_points",

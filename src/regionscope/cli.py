@@ -1,6 +1,5 @@
 """The `regionscope` command."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,9 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope.checkpoints import load_model
 from regionscope.datasets import mnist_sample
+from regionscope.measures import measured, needs_labels
 from regionscope.network import aligned
+from regionscope.runs import write_rows
 
 app = cyclopts.App(
     name="regionscope", help="Shows where a neural network bends.", version=rs.__version__, result_action="return_value"
@@ -119,8 +120,9 @@ def measure(
     checkpoint
         Weights: .safetensors, or a state dict in .pt or .pth. Loading never executes code.
     measures
-        local_complexity, local_rank, total_variation, boundary_distance, good_units, local_region_count; all but the
-        last if none is named.
+        local_complexity, boundary_crossings, local_rank, total_variation, boundary_distance, good_units,
+        robust_accuracy, certified_radius (these two with MNIST only, as they need labels), local_region_count; all but
+        the last if none is named.
     model
         Who builds the network, as package.module:function. Not needed for stacks of linear layers with ReLU.
     points
@@ -134,37 +136,34 @@ def measure(
     eps
         Singular values at least this large count for the local rank.
     radius
-        Half the side of the squares in which regions are counted.
+        Radius of the neighbourhoods for crossings, half the side of the squares in which regions are counted.
     out
-        Write the results to this .json or .parquet file too.
+        Write the results to this .json, .csv or .parquet file too.
     seed
         Seed of everything that is drawn.
     """
-    unknown = [name for name in measures if name not in rs.MEASURES]
-    if unknown:
-        raise ValueError(f"there is no measure {unknown[0]!r}; there are {', '.join(rs.MEASURES)}")
     network = load_model(checkpoint, model=model)
-    data = chosen_points(network, points)[0][:count]
+    data, labels = (part[:count] for part in chosen_points(network, points))
     net = rs.trace(network, data[:1].to(next(network.parameters()).dtype))
     options: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, "draws": draws},
+        "boundary_crossings": {"radius": radius},
         "local_rank": {"eps": eps},
         "local_region_count": {"radius": radius},
     }
     rows = []
-    for name in measures or [name for name in rs.MEASURES if name != "local_region_count"]:
-        seeded = {"generator": torch.Generator().manual_seed(seed)} if name in SEEDED else {}
-        bar = {} if name == "good_units" else {"show_progress": sys.stderr.isatty()}
-        found = rs.MEASURES[name](net, data.to(net.dtype), **options.get(name, {}), **seeded, **bar)
-        rows.append(found.to_dict())
+    usual = [
+        name for name in rs.MEASURES if name != "local_region_count" and (points is None or not needs_labels(name))
+    ]
+    for name in measures or usual:
+        bar = {"show_progress": sys.stderr.isatty()}
+        known = labels if points is None else None
+        rows.append(measured(name, net, data.to(net.dtype), known, seed=seed, **options.get(name, {}), **bar).to_dict())
     print(f"{net!r}, {len(data)} points\n")
     print(table(rows, net.layers))
     if out is not None:
         write_rows(rows, out)
         print(f"\nwrote {out}")
-
-
-SEEDED = ("local_complexity", "local_region_count")
 
 
 def table(rows: list[dict[str, Any]], layers: int) -> str:
@@ -176,21 +175,6 @@ def table(rows: list[dict[str, Any]], layers: int) -> str:
         kind = "exact at each point" if row["exact"] else "estimated"
         body.append([row["name"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, kind])
     return aligned(body)
-
-
-def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
-    """Write measures as JSON or Parquet."""
-    if path.suffix == ".json":
-        path.write_text(json.dumps(rows, indent=2) + "\n")
-    elif path.suffix == ".parquet":
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise ValueError("writing Parquet needs pyarrow: pip install 'regionscope[parquet]'") from error
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    else:
-        raise ValueError(f"out must end in .json or .parquet, got {path}")
 
 
 def chosen_points(network: nn.Module, file: Path | None) -> tuple[Tensor, Tensor]:

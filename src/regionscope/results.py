@@ -1,6 +1,7 @@
 """What a measure returns."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,3 +59,24 @@ class Estimate:
             "name": self.name, "mean": self.mean, "stderr": self.stderr, "n": self.n, "exact": self.exact,
             "unit": self.unit, "per_layer": layers,
         }  # fmt: skip
+
+
+def merged(parts: Sequence[Estimate], *, interleaved: bool = False) -> Estimate:
+    """The estimate at all points of several: one part after the other, or taking turns, as slices x[k::m] do."""
+
+    def together(arrays: list[NDArray[Any] | None]) -> NDArray[Any] | None:
+        given = [array for array in arrays if array is not None]
+        if len(given) < len(arrays):
+            return None
+        whole = np.concatenate(given)
+        if interleaved:
+            place = np.concatenate([np.arange(len(array)) * len(given) + k for k, array in enumerate(given)])
+            whole = whole[np.argsort(place)]
+        return whole
+
+    arrays: dict[str, Any] = {
+        name: together([getattr(p, name) for p in parts]) for name in ("per_layer", "point_stderr", "per_unit")
+    }
+    points = together([part.per_point for part in parts])
+    assert points is not None, "every estimate has one number a point"
+    return replace(parts[0], per_point=points, **arrays, tensor=None)

@@ -1,0 +1,350 @@
+"""The run directory: the only file that knows its format.
+
+    runs/NAME/run.json              version, configuration, seed, versions of the libraries
+    runs/NAME/status.json           how far it is, and what was found out about the whole
+    runs/NAME/steps/000001000/      one recorded step: measures.json, weights.safetensors, planes/*.npz
+    runs/NAME/state/000001000/      what going on from there needs: tensors.safetensors, info.json
+
+A folder is written beside its place and renamed, so it is whole or absent. One process writes, any number read.
+"""
+
+import csv
+import json
+import math
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from filelock import FileLock, Timeout
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from regionscope.geometry.plane_cells import PlaneCells
+from regionscope.tracing import Model
+
+VERSION = 1
+
+
+class RunExists(ValueError):
+    """There is a run in that directory already."""
+
+
+class RunLocked(RuntimeError):
+    """Another process writes to that run."""
+
+
+class Run:
+    """One training run on disk. Make it with `create`, go on with `resume`, read with `open`."""
+
+    def __init__(self, path: str | Path, lock: FileLock | None = None) -> None:
+        self.path, self._lock = Path(path), lock
+        about = read_json(self.path / "run.json")
+        if about.get("version") != VERSION:
+            raise ValueError(
+                f"{self.path} has format {about.get('version')}, this version of regionscope reads {VERSION}"
+            )
+        self.config: dict[str, Any] = about["config"]
+        self.versions: dict[str, str] = about["versions"]
+
+    # making and opening
+
+    @staticmethod
+    def create(path: str | Path, config: Mapping[str, Any]) -> "Run":
+        """A new run in a directory that has none."""
+        path = Path(path)
+        if (path / "run.json").exists():
+            raise RunExists(f"there is a run in {path} already; take another name, or resume it")
+        lock = locked(path)
+        (path / "steps").mkdir(exist_ok=True)
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        write_json(
+            path / "run.json", {"version": VERSION, "created": made, "versions": versions(), "config": plain(config)}
+        )
+        return Run(path, lock)
+
+    @staticmethod
+    def resume(path: str | Path) -> "Run":
+        """The run in a directory, for going on; what a kill left half-written is cleaned up."""
+        checked(path)
+        run = Run(path, locked(Path(path)))
+        for folder in (run.path / "steps", run.path / "state"):
+            for left in folder.glob(".*"):
+                shutil.rmtree(left, ignore_errors=True)
+        return run
+
+    @staticmethod
+    def open(path: str | Path) -> "Run":
+        """The run in a directory, for reading, also while it is being written.
+
+        >>> Run.open("nowhere")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: there is no run in nowhere (no run.json)
+        """
+        return Run(checked(path))
+
+    def close(self) -> None:
+        """Let others write."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # writing
+
+    def record(
+        self,
+        step: int,
+        measures: Mapping[str, Any],
+        *,
+        weights: Mapping[str, Tensor] | None = None,
+        planes: Mapping[str, PlaneCells] | None = None,
+    ) -> None:
+        """Write one step, wholly or, after any fault, not at all."""
+        with self._written(self.path / "steps", step) as folder:
+            write_json(folder / "measures.json", {"step": step, **measures})
+            if weights is not None:
+                save_file(own(weights), folder / "weights.safetensors")
+            for name, cells in (planes or {}).items():
+                (folder / "planes").mkdir(exist_ok=True)
+                cells.save(folder / "planes" / f"{name}.npz")
+
+    def save_state(self, step: int, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
+        """Write what going on from this step needs; older states are removed after."""
+        older = numbered(self.path / "state")
+        with self._written(self.path / "state", step) as folder:
+            save_file(own(tensors), folder / "tensors.safetensors")
+            write_json(folder / "info.json", info)
+        for left in older:
+            shutil.rmtree(place(self.path / "state", left), ignore_errors=True)
+
+    def forget_after(self, step: int) -> None:
+        """Remove the records beyond this step: going on from it makes them again."""
+        self._writable()
+        for recorded in [s for s in self.steps if s > step]:
+            shutil.rmtree(place(self.path / "steps", recorded))
+
+    def set_status(self, **facts: Any) -> None:
+        """Change what is known about the whole run."""
+        self._writable()
+        write_json(self.path / "status.json", {**self.status, **facts})
+
+    def _writable(self) -> None:
+        if self._lock is None:
+            raise RuntimeError(f"{self.path} was opened for reading; write to it with Run.create or Run.resume")
+
+    @contextmanager
+    def _written(self, parent: Path, step: int) -> Iterator[Path]:
+        self._writable()
+        final = place(parent, step)
+        if final.exists():
+            raise ValueError(f"step {step} is in {self.path} already")
+        folder = parent / f".{final.name}-{uuid4().hex}"
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+            os.rename(folder, final)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    # reading
+
+    @property
+    def steps(self) -> list[int]:
+        """The recorded steps, in order."""
+        return numbered(self.path / "steps")
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What is known about the whole run: state, step, phases."""
+        file = self.path / "status.json"
+        return read_json(file) if file.exists() else {}
+
+    def read(self, step: int) -> dict[str, Any]:
+        """What was recorded at a step."""
+        return read_json(place(self.path / "steps", step) / "measures.json")
+
+    def weights(self, step: int) -> dict[str, Tensor]:
+        """The model's state dict at a step."""
+        return dict(load_file(place(self.path / "steps", step) / "weights.safetensors"))
+
+    def planes(self, step: int) -> list[str]:
+        """The names of the planes recorded at a step."""
+        return sorted(file.stem for file in (place(self.path / "steps", step) / "planes").glob("*.npz"))
+
+    def plane(self, step: int, name: str, model: Model | None = None) -> PlaneCells:
+        """The exact regions on a plane as they were at a step."""
+        return PlaneCells.load(place(self.path / "steps", step) / "planes" / f"{name}.npz", model)
+
+    def latest_state(self) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:
+        """The newest state to go on from: step, tensors, info."""
+        saved = numbered(self.path / "state")
+        if not saved:
+            return None
+        folder = place(self.path / "state", saved[-1])
+        return saved[-1], dict(load_file(folder / "tensors.safetensors")), read_json(folder / "info.json")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat row a recorded step: "step", scalars by name, "probe/measure", ".../stderr", ".../layer1"."""
+        return [{"step": step, **flat(self.read(step))} for step in self.steps]
+
+    def table(self) -> Any:
+        """The rows as a pandas DataFrame, if pandas is installed; otherwise as they are."""
+        try:
+            import pandas
+        except ImportError:
+            return self.rows()
+        return pandas.DataFrame(self.rows())
+
+    def curve(self, column: str) -> tuple[list[int], list[float]]:
+        """The steps at which a column has a value, and the values."""
+        found = [(row["step"], row[column]) for row in self.rows() if row.get(column) is not None]
+        if not found:
+            names = sorted({name for row in self.rows() for name in row})
+            raise KeyError(f"{self.path} has no values for {column!r}; it has {', '.join(names) or 'no records'}")
+        return [step for step, _ in found], [value for _, value in found]
+
+    def export(self, path: str | Path) -> None:
+        """Write the rows as .csv, .json or .parquet."""
+        write_rows(self.rows(), Path(path))
+
+
+def runs_in(folder: str | Path) -> list[Run]:
+    """The runs in the directories below a folder, by name."""
+    return [Run.open(file.parent) for file in sorted(Path(folder).glob("**/run.json"))]
+
+
+def compared(runs: Sequence[Run], column: str) -> list[dict[str, Any]]:
+    """One row for every step that any run recorded: "step", and the column's value in each run by its path."""
+    curves = {str(run.path): dict(zip(*run.curve(column), strict=True)) for run in runs}
+    steps = sorted({step for curve in curves.values() for step in curve})
+    return [{"step": step, **{name: curve.get(step) for name, curve in curves.items()}} for step in steps]
+
+
+def flat(record: Mapping[str, Any]) -> dict[str, float | None]:
+    """The numbers of a record by name."""
+    values: dict[str, float | None] = dict(record.get("scalars", {}))
+    for probe, measures in record.get("probes", {}).items():
+        for name, found in measures.items():
+            values |= numbers(f"{probe}/{name}", found)
+    return values | {f"planes/{name}": cells for name, cells in record.get("planes", {}).items()}
+
+
+def numbers(name: str, found: Mapping[str, Any]) -> dict[str, float | None]:
+    """Those of one measure: the mean under its own name, or all that are in it by theirs."""
+    if "mean" in found:
+        layers = {f"{name}/layer{k + 1}": v for k, v in enumerate(found.get("per_layer") or [])}
+        return {name: found["mean"], f"{name}/stderr": found["stderr"], **layers}
+    values: dict[str, float | None] = {}
+    for part, value in found.items():
+        if isinstance(value, Mapping):
+            values |= numbers(f"{name}/{part}", value)
+        elif isinstance(value, int | float):
+            values[f"{name}/{part}"] = float(value)
+    return values
+
+
+# files
+
+
+def locked(path: Path) -> FileLock:
+    """The writer's lock; the system lets go of it when the process ends, however it does."""
+    path.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RunLocked(f"another process, or another monitor, writes to {path}") from None
+    return lock
+
+
+def checked(path: str | Path) -> Path:
+    if not (Path(path) / "run.json").exists():
+        raise FileNotFoundError(f"there is no run in {path} (no run.json)")
+    return Path(path)
+
+
+def place(parent: Path, step: int) -> Path:
+    return parent / f"{step:09d}"
+
+
+def numbered(parent: Path) -> list[int]:
+    return sorted(int(folder.name) for folder in parent.glob("[0-9]*") if folder.name.isdigit())
+
+
+def own(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies that share no memory, as the file format wants them."""
+    return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is damaged: it holds no table")
+    return found
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write beside and rename, so that no reader sees half of it."""
+    beside = path.with_name(f".{path.name}-{uuid4().hex}")
+    try:
+        beside.write_text(json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def plain(value: Any) -> Any:
+    """The same for JSON: numbers of numpy and torch as Python's, NaN and infinity as null, all else as text."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(v) for name, v in value.items()}
+    if isinstance(value, np.ndarray | Tensor):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set | range):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | None) else str(value)
+
+
+def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
+    """Write rows as JSON, CSV or Parquet."""
+    if path.suffix == ".json":
+        path.write_text(json.dumps(plain(rows), indent=2) + "\n")
+    elif path.suffix == ".csv":
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, names)
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".parquet":
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise ValueError("writing Parquet needs pyarrow: pip install 'regionscope[parquet]'") from error
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows]), path)
+    else:
+        raise ValueError(f"out must end in .json, .csv or .parquet, got {path}")
+
+
+def versions() -> dict[str, str]:
+    return {name: metadata.version(name) for name in ("regionscope", "torch", "numpy")} | {
+        "python": platform.python_version()
+    }

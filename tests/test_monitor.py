@@ -1,0 +1,226 @@
+"""Monitoring: complete, harmless and within its means."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.multiprocessing.spawn import start_processes
+
+import regionscope as rs
+
+POINTS = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
+LABELS = (POINTS[:, 0] > 0).long()
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)
+    )
+
+
+def trained(model: nn.Module, watch: Any = lambda step, **_: None, steps: int = 30) -> list[Tensor]:
+    """The weights and buffers after training, with what momentum and dropout and random numbers made of them."""
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    torch.manual_seed(1)
+    np.random.seed(1)
+    for step in range(steps):
+        watch(step)
+        rows = torch.randint(len(POINTS), (6,))
+        loss = nn.functional.cross_entropy(model(POINTS[rows]), LABELS[rows]) + 0 * np.random.rand()
+        optimiser.zero_grad()
+        loss.backward()
+        watch(1000 + step, loss=loss.item())  # with gradients there
+        optimiser.step()
+    return [*model.state_dict().values(), torch.rand(3), torch.tensor(np.random.rand(3))]
+
+
+ALL: dict[str, dict[str, Any]] = {name: {} for name in rs.MEASURES} | {"boundary_crossings": {"directions": 3}}
+
+
+def test_training_is_the_same_bit_for_bit() -> None:
+    alone = trained(network())
+    model = network()
+    plane = rs.Plane.through(*POINTS[:3])
+    monitor = rs.Monitor(model, {"train": (POINTS, LABELS)}, measures=ALL, planes={"three": plane}, strict=True,
+                         steps=lambda step: step % 10 == 0)  # fmt: skip
+    watched = trained(model, monitor)
+    assert all(torch.equal(a, b) for a, b in zip(alone, watched, strict=True))
+    assert monitor.cost.records == 6
+    assert model.training
+
+
+def test_a_record_holds_what_was_asked_for(tmp_path: Path) -> None:
+    seen: list[tuple[int, dict[str, float]]] = []
+
+    class Keep:
+        def log(self, step: int, values: dict[str, float]) -> None:
+            seen.append((step, values))
+
+        def close(self) -> None:
+            seen.append((-1, {}))
+
+    model = network()
+    plane = rs.Plane.through(*POINTS[:3])
+    measures: dict[str, Any] = {
+        "boundary_crossings": {"radius": 0.2, "directions": 4},
+        "robust_accuracy": {"points": 5},
+        "norm": lambda model, x: sum(p.norm().item() for p in model.parameters()),
+    }
+    probes: dict[str, Any] = {"train": (POINTS, LABELS), "bare": POINTS[:4]}
+    with rs.Monitor(model, probes, measures=measures, steps=[0, 5], planes={"three": plane}, run=tmp_path / "run",
+                    loggers=[Keep()]) as monitor:  # fmt: skip
+        assert [monitor(step, loss=0.5) is not None for step in range(6)] == [True, *[False] * 4, True]
+    run = rs.Run.open(tmp_path / "run")
+    assert run.steps == [0, 5]
+    record = run.read(5)
+    model.eval()
+    expected = rs.boundary_crossings(
+        model, POINTS, radius=0.2, directions=4, generator=torch.Generator().manual_seed(0)
+    )
+    assert record["probes"]["train"]["boundary_crossings"]["mean"] == expected.mean
+    assert record["probes"]["train"]["robust_accuracy"]["n"] == 5
+    assert "robust_accuracy" not in record["probes"]["bare"]
+    assert record["scalars"] == {"loss": 0.5}
+    assert record["planes"] == {"three": len(rs.plane_cells(model, plane))}
+    assert len(run.plane(5, "three")) == record["planes"]["three"]
+    assert torch.equal(run.weights(5)["0.weight"], model.state_dict()["0.weight"])
+    assert run.config["probes"]["train"]["points"] == 12
+    assert [step for step, _ in seen] == [0, 5, -1]
+    assert seen[0][1]["train/norm"] > 0
+    assert seen[0][1]["train/boundary_crossings/layer2"] >= 0
+
+
+def test_a_measure_that_fails_is_recorded_and_training_goes_on(tmp_path: Path) -> None:
+    def broken(model: nn.Module, x: Tensor) -> float:
+        raise ZeroDivisionError("no luck")
+
+    measures: dict[str, Any] = {"broken": broken, "total_variation": {}}
+    monitor = rs.Monitor(network(), {"train": POINTS}, measures=measures, run=tmp_path / "run")
+    with pytest.warns(UserWarning, match="no luck"):
+        monitor(0)
+    record = rs.Run.open(tmp_path / "run").read(0)
+    assert record["errors"] == {"train/broken": "ZeroDivisionError: no luck"}
+    assert record["probes"]["train"]["total_variation"]["mean"] > 0
+    strict = rs.Monitor(network(), {"train": POINTS}, measures=measures, strict=True)
+    with pytest.raises(ZeroDivisionError, match="no luck"):
+        strict(0)
+
+
+def test_weights_that_are_nan_are_an_error_of_the_measure() -> None:
+    model = network()
+    next(model.parameters()).data.fill_(float("nan"))
+    monitor = rs.Monitor(model, {"train": POINTS}, measures=["boundary_crossings"])
+    with pytest.warns(UserWarning, match="holds NaN"):
+        record = monitor(0, loss=float("nan"))
+    assert record is not None
+    assert record["probes"]["train"] == {}
+
+
+def test_a_disk_that_is_full_costs_the_step_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monitor = rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"], run=tmp_path / "run")
+    monitor(0)
+    with monkeypatch.context() as patch:
+        patch.setattr("regionscope.runs.save_file", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        with pytest.warns(UserWarning, match="No space left"):
+            monitor(1)
+    monitor(2)
+    assert rs.Run.open(tmp_path / "run").steps == [0, 2]
+
+
+def test_a_second_monitor_on_a_directory_is_refused(tmp_path: Path) -> None:
+    first = rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"], run=tmp_path / "run")
+    first(0)
+    with pytest.raises(rs.RunExists, match="already"):
+        rs.Monitor(network(), {"train": POINTS}, run=tmp_path / "run")
+    with pytest.raises(rs.RunLocked, match="another monitor"):
+        rs.Monitor(network(), {"train": POINTS}, run=tmp_path / "run", resume=True)
+    first.close()
+    again = rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"], run=tmp_path / "run", resume=True)
+    assert again(0) is None, "recorded before"
+    assert again(1) is not None
+
+
+def test_a_budget_thins_the_records_and_says_so() -> None:
+    def slow(model: nn.Module, x: Tensor) -> float:
+        time.sleep(0.02)
+        return 0.0
+
+    monitor = rs.Monitor(network(), {"train": POINTS}, measures={"slow": slow}, budget=0.2)
+
+    def train() -> None:
+        for step in range(60):
+            monitor(step)
+            time.sleep(0.01)
+
+    with pytest.warns(UserWarning, match="more than 20%"):
+        train()
+    cost = monitor.cost
+    assert cost.left_out > 20
+    assert cost.records + cost.left_out == 60
+    assert cost.share < 0.25
+    assert "left out" in str(cost)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measures": ["nothing"]}, "there is no measure 'nothing'"),
+        ({"measures": "local_rank"}, "write \\['local_rank'\\]"),
+        ({"measures": ["robust_accuracy"]}, "needs labels"),
+        ({"probes": {"train": POINTS[:0]}}, "probe 'train'"),
+        ({"probes": {"train": (POINTS, LABELS[:3])}}, "12 points and 3 labels"),
+        ({"budget": 0.0}, "budget"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        rs.Monitor(network(), **{"probes": {"train": POINTS}, **options})
+
+
+def test_steps_are_spaced_on_a_logarithmic_scale() -> None:
+    steps = rs.log_steps(100_000, 50)
+    assert steps[0] == 0 and steps[1] == 1 and steps[-1] == 100_000
+    assert steps == sorted(set(steps))
+    assert len(rs.log_steps(5, 50)) == 6
+    with pytest.raises(ValueError, match="total"):
+        rs.log_steps(0, 5)
+
+
+def test_compiled_models_are_measured() -> None:
+    model = network()
+    compiled = torch.compile(model, backend="eager")
+    measures = ["boundary_crossings", "total_variation"]
+    options: dict[str, Any] = {"measures": {name: ALL[name] for name in measures}}
+    found = [rs.Monitor(m, {"train": POINTS}, **options)(0) for m in (model, compiled)]
+    assert found[0] is not None and found[1] is not None
+    assert found[0]["probes"] == found[1]["probes"]
+
+
+def one_of_two(rank: int, folder: str) -> None:
+    """A process of two that train together."""
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    model = nn.parallel.DistributedDataParallel(network())
+    measures = {name: ALL[name] for name in ("boundary_crossings", "total_variation", "boundary_distance")}
+    with rs.Monitor(model, {"train": POINTS[:11]}, measures=measures, run=f"{folder}/run", strict=True) as monitor:
+        for step in range(2):
+            monitor(step)
+            model(POINTS).sum().backward()
+    dist.destroy_process_group()
+
+
+def test_processes_share_the_points_and_the_first_writes(tmp_path: Path) -> None:
+    start_processes(one_of_two, (str(tmp_path),), nprocs=2, start_method="spawn")
+    measures = {name: ALL[name] for name in ("boundary_crossings", "total_variation", "boundary_distance")}
+    alone = rs.Monitor(network(), {"train": POINTS[:11]}, measures=measures)(0)
+    assert alone is not None
+    run = rs.Run.open(tmp_path / "run")
+    assert run.steps == [0, 1]
+    for name, found in run.read(0)["probes"]["train"].items():
+        assert found["n"] == 11
+        assert found["mean"] == pytest.approx(alone["probes"]["train"][name]["mean"])

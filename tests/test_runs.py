@@ -1,0 +1,140 @@
+"""The run directory: what is in it is whole, whatever happens."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import regionscope as rs
+from regionscope.runs import Run, plain
+
+
+def estimate(mean: float) -> dict[str, object]:
+    return {"mean": mean, "stderr": 0.1, "per_layer": [mean / 2, mean / 2]}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = Run.create(tmp_path / "mine", {"seed": 3, "rate": 1e-3})
+    for step in (0, 10, 100):
+        record = {"scalars": {"loss": 1.0 / (step + 1)}, "probes": {"train": {"crossings": estimate(step + 0.5)}}}
+        run.record(step, record, weights={"weight": torch.full((2,), float(step))})
+    return run
+
+
+def test_what_was_recorded_is_read_again(run: Run) -> None:
+    read = Run.open(run.path)
+    assert read.config == {"seed": 3, "rate": 1e-3}
+    assert read.versions["torch"] == torch.__version__.split("+")[0] or read.versions["torch"] == torch.__version__
+    assert read.steps == [0, 10, 100]
+    assert read.read(10)["scalars"] == {"loss": 1 / 11}
+    assert torch.equal(read.weights(100)["weight"], torch.full((2,), 100.0))
+    assert read.curve("train/crossings") == ([0, 10, 100], [0.5, 10.5, 100.5])
+    assert read.rows()[1] == {
+        "step": 10, "loss": 1 / 11, "train/crossings": 10.5, "train/crossings/stderr": 0.1,
+        "train/crossings/layer1": 5.25, "train/crossings/layer2": 5.25,
+    }  # fmt: skip
+
+
+def test_a_run_is_not_overwritten_and_has_one_writer(run: Run) -> None:
+    with pytest.raises(rs.RunExists, match="resume it"):
+        Run.create(run.path, {})
+    with pytest.raises(rs.RunLocked, match="another process"):
+        Run.resume(run.path)
+    with pytest.raises(RuntimeError, match="for reading"):
+        Run.open(run.path).record(1, {})
+    run.close()
+    again = Run.resume(run.path)
+    with pytest.raises(ValueError, match="step 10 is in"):
+        again.record(10, {})
+
+
+def test_the_lock_goes_with_the_process_that_held_it(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from regionscope.runs import Run; run = Run.create(sys.argv[1], {});"
+        "print('up', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None and writer.stdout.readline()
+        with pytest.raises(rs.RunLocked):
+            Run.resume(tmp_path)
+        writer.send_signal(signal.SIGKILL)
+    Run.resume(tmp_path).close()
+
+
+def test_a_half_written_step_is_ignored_and_cleaned_up(run: Run) -> None:
+    left = run.path / "steps" / ".000000200-abc"
+    left.mkdir()
+    (left / "measures.json").write_text('{"step": 2')
+    assert Run.open(run.path).steps == [0, 10, 100]
+    run.close()
+    assert Run.resume(run.path).steps == [0, 10, 100]
+    assert not left.exists()
+
+
+def test_a_full_disk_leaves_no_half_step(run: Run) -> None:
+    """The limit on the size of a file stands for the disk: writing fails in the middle of the weights."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+        with pytest.raises(Exception, match=r"(?i)file too large|i/?o error|too large"):
+            run.record(200, {}, weights={"weight": torch.zeros(100_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert sorted(p.name for p in (run.path / "steps").iterdir()) == ["000000000", "000000010", "000000100"]
+    run.record(200, {}, weights={"weight": torch.zeros(100_000)})
+    assert run.steps[-1] == 200
+
+
+def test_the_newest_state_is_kept_and_records_after_it_can_be_forgotten(run: Run) -> None:
+    assert run.latest_state() is None
+    for step in (5, 50):
+        run.save_state(step, {"momentum": torch.tensor([float(step)])}, {"epoch": step})
+    found = run.latest_state()
+    assert found is not None
+    assert (found[0], found[1]["momentum"].tolist(), found[2]) == (50, [50.0], {"epoch": 50})
+    assert [p.name for p in (run.path / "state").iterdir()] == ["000000050"]
+    run.forget_after(50)
+    assert run.steps == [0, 10]
+
+
+def test_runs_are_listed_compared_and_exported(run: Run, tmp_path: Path) -> None:
+    other = Run.create(tmp_path / "other", {})
+    other.record(10, {"probes": {"train": {"crossings": estimate(7.0)}}})
+    assert [r.path.name for r in rs.runs_in(tmp_path)] == ["mine", "other"]
+    rows = rs.compared([run, other], "train/crossings")
+    assert rows[1] == {"step": 10, str(run.path): 10.5, str(other.path): 7.0}
+    assert rows[2][str(other.path)] is None
+    with pytest.raises(KeyError, match="it has loss"):
+        run.curve("nothing")
+    for name in ("rows.csv", "rows.json", "rows.parquet"):
+        run.export(tmp_path / name)
+    assert (tmp_path / "rows.csv").read_text().splitlines()[1].startswith("0,1.0,0.5")
+    assert json.loads((tmp_path / "rows.json").read_text())[2]["step"] == 100
+    with pytest.raises(ValueError, match="must end in"):
+        run.export(tmp_path / "rows.xls")
+    assert len(run.table()) == 3
+
+
+def test_damaged_and_foreign_files_are_named(run: Run) -> None:
+    (run.path / "steps" / "000000010" / "measures.json").write_text('{"step": 1')
+    with pytest.raises(ValueError, match=r"000000010.*damaged"):
+        run.read(10)
+    (run.path / "run.json").write_text('{"version": 99}')
+    with pytest.raises(ValueError, match="format 99"):
+        Run.open(run.path)
+    with pytest.raises(FileNotFoundError, match="there is no run"):
+        Run.open(run.path / "nowhere")
+
+
+def test_numbers_that_are_none_are_null() -> None:
+    assert plain({"a": float("nan"), "b": (float("inf"), torch.tensor(2)), 3: Path("x")}) == {
+        "a": None, "b": [None, 2], "3": "x",
+    }  # fmt: skip
