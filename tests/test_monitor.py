@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from cases import mlp
+from faults import full_disk
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
 
@@ -122,13 +124,11 @@ def test_weights_that_are_nan_are_an_error_of_the_measure() -> None:
     assert record["probes"]["train"] == {}
 
 
-def test_a_disk_that_is_full_costs_the_step_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monitor = rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"], run=tmp_path / "run")
+def test_a_disk_that_is_full_costs_the_step_only(tmp_path: Path) -> None:
+    monitor = rs.Monitor(mlp(4, 200, 2), {"train": POINTS}, measures=["total_variation"], run=tmp_path / "run")
     monitor(0)
-    with monkeypatch.context() as patch:
-        patch.setattr("regionscope.runs.save_file", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
-        with pytest.warns(UserWarning, match="No space left"):
-            monitor(1)
+    with full_disk(), pytest.warns(UserWarning, match="step 1 could not be written"):
+        monitor(1)
     monitor(2)
     assert rs.Run.open(tmp_path / "run").steps == [0, 2]
 

@@ -1,7 +1,6 @@
 """The run directory: what is in it is whole, whatever happens."""
 
 import json
-import resource
 import signal
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from faults import full_disk
 
 import regionscope as rs
 from regionscope.runs import Run, plain
@@ -78,16 +78,8 @@ def test_a_half_written_step_is_ignored_and_cleaned_up(run: Run) -> None:
 
 
 def test_a_full_disk_leaves_no_half_step(run: Run) -> None:
-    """The limit on the size of a file stands for the disk: writing fails in the middle of the weights."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-        with pytest.raises(Exception, match=r"(?i)file too large|i/?o error|too large"):
-            run.record(200, {}, weights={"weight": torch.zeros(100_000)})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with full_disk(), pytest.raises(OSError, match=r"(?i)too large"):
+        run.record(200, {}, weights={"weight": torch.zeros(100_000)})
     assert sorted(p.name for p in (run.path / "steps").iterdir()) == ["000000000", "000000010", "000000100"]
     run.record(200, {}, weights={"weight": torch.zeros(100_000)})
     assert run.steps[-1] == 200

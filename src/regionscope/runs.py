@@ -24,6 +24,7 @@ from uuid import uuid4
 
 import numpy as np
 from filelock import FileLock, Timeout
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -111,7 +112,7 @@ class Run:
         with self._written(self.path / "steps", step) as folder:
             write_json(folder / "measures.json", {"step": step, **measures})
             if weights is not None:
-                save_file(own(weights), folder / "weights.safetensors")
+                save_tensors(weights, folder / "weights.safetensors")
             for name, cells in (planes or {}).items():
                 (folder / "planes").mkdir(exist_ok=True)
                 cells.save(folder / "planes" / f"{name}.npz")
@@ -120,7 +121,7 @@ class Run:
         """Write what going on from this step needs; older states are removed after."""
         older = numbered(self.path / "state")
         with self._written(self.path / "state", step) as folder:
-            save_file(own(tensors), folder / "tensors.safetensors")
+            save_tensors(tensors, folder / "tensors.safetensors")
             write_json(folder / "info.json", info)
         for left in older:
             shutil.rmtree(place(self.path / "state", left), ignore_errors=True)
@@ -280,9 +281,13 @@ def numbered(parent: Path) -> list[int]:
     return sorted(int(folder.name) for folder in parent.glob("[0-9]*") if folder.name.isdigit())
 
 
-def own(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies that share no memory, as the file format wants them."""
-    return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write copies that share no memory, as the file format wants them."""
+    copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    try:
+        save_file(copies, path)
+    except SafetensorError as error:
+        raise OSError(f"{path} could not be written: {error}") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:
