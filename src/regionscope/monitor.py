@@ -27,7 +27,7 @@ Measure = Callable[..., Any]  # of the model and points: an Estimate, or anythin
 USUAL = ("boundary_crossings", "local_complexity", "local_rank", "total_variation")
 # Averaged over many points, a few draws at each leave less error than the points do; singular values are dear.
 FRUGAL: dict[str, dict[str, Any]] = {
-    "local_complexity": {"draws": 2, "engine": "probes", "probes": 8},
+    "local_complexity": {"draws": 2, "engine": "probes", "probes": 4},
     "local_rank": {"points": 64},
 }
 

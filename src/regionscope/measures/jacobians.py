@@ -38,6 +38,7 @@ ENGINES = ("auto", "gram", "jacobian", "probes")
 MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
 ENTRIES_AT_ONCE = 1 << 21  # floats of a tangent at one time
 MOSTLY_OPEN = 0.8  # with more open units than this share, picking them is not worth it
+FEW = 64  # nor with fewer directions than this
 
 Visit = Callable[[int, Tensor, Tensor], None]  # number of the site, values (n, units), tangents (r, n, units)
 
@@ -135,7 +136,7 @@ class Tangent:
 
     def times(self, weight: Tensor) -> Tensor:
         """The rows times a matrix (units, out); of closed units neither the tangents nor the weights are touched."""
-        counts = None if self.open is None else self.open.sum(dim=1)
+        counts = None if self.open is None or len(self.every) < FEW else self.open.sum(dim=1)
         if counts is None or (most := int(counts.max())) > MOSTLY_OPEN * len(weight):
             return self.rows @ weight
         is_open, unit = self.open.to(torch.uint8).sort(dim=1, descending=True)  # type: ignore[union-attr]
