@@ -22,6 +22,7 @@ from regionscope.network import Affinity, Network, Site
 from regionscope.probes import interpolated_points, noisy_points, probe_points, sampled_points, uniform_points
 from regionscope.recording import UnsupportedModel
 from regionscope.results import Estimate
+from regionscope.segmentation import Phase, Phases, phases
 from regionscope.tracing import trace
 
 __version__ = "0.1.0"
@@ -67,6 +68,10 @@ __all__ = [
     "boundary_distance",
     "certified_radius",
     "robust_accuracy",
+    # how does it move while it trains?
+    "Phase",
+    "Phases",
+    "phases",
     # where to measure it?
     "interpolated_points",
     "noisy_points",
