@@ -14,6 +14,11 @@ from regionscope.monotone import Floats, Ints
 KINDS = {-1: "descent", 1: "ascent"}
 MOST = 4  # pieces: grokking has a second ascent (PD Fig. 9)
 FEW = 16  # values: too few to tell their noise and outliers from their phases
+MANY = 50  # values: enough to tell whether the noise of neighbours is alike
+COLUMNS = {  # what stands for none, and the limits
+    "values": (np.nan, -np.inf, np.inf), "stderr": (0.0, 0, np.inf),
+    "train_accuracy": (np.nan, 0, 1), "test_accuracy": (np.nan, 0, 1),
+}  # fmt: skip
 ORDINALS = ("first", "second", "third")
 
 
@@ -74,17 +79,15 @@ class Phases:
         return cls(**fields)
 
     def __str__(self) -> str:
-        lines = [
-            f"{name}: steps {s.first:.6g} to {s.last:.6g}, {s.change:+.4g}"
-            for name, s in zip(self.names, self.segments, strict=True)
-        ]
-        lines = [*(lines or ["no phases"]), f"confidence {self.confidence:.0%}"]
+        pairs = zip(self.names, self.segments, strict=True)
+        lines = [f"{name}: steps {s.first:.6g} to {s.last:.6g}, {s.change:+.4g}" for name, s in pairs] or ["no phases"]
+        lines.append(f"confidence {self.confidence:.0%}")
         if self.peak is not None:
             within = "" if self.peak_interval is None else " ({:.6g} to {:.6g})".format(*self.peak_interval)
             drop = "" if self.drop is None else f", then a drop of {self.drop:.0%}"
             lines.append(f"peak at step {self.peak:.6g}{within}{drop}")
-        reached = {"memorised": self.memorised, "generalised": self.generalised}
-        lines += [f"{name} at step {step:.6g}" for name, step in reached.items() if step is not None]
+        for name in ("memorised", "generalised"):
+            lines += [] if getattr(self, name) is None else [f"{name} at step {getattr(self, name):.6g}"]
         if self.delay is not None:
             lines.append(f"grokking delay {self.delay:.6g} steps, {self.delay_decades:.2f} decades")
         return "\n".join(lines)
@@ -116,10 +119,11 @@ def phases(
     - noise: the largest of `stderr`, the scatter of values about lines between their neighbours in ln(1 + step), over
       the whole curve and over 15 values, and 1 % of the range. Of fewer than 16 values, `stderr` takes the place of
       the scatter; without it, several phases in so few values are seldom found.
+      Noise alike at neighbouring steps counts up to three times, if 50 or more values show it; what wanders more
+      slowly is taken for phases.
     - outliers: of 16 or more values, one far outside its four neighbours counts as 2 noises outside.
-    - `confidence` and `peak_interval` come from `resamples` curves: the best fit with 4 runs, so that a phase that just
-      fails to count is in it, and normal noise.
-    The noise must not be alike at neighbouring steps: what wanders slowly is taken for phases.
+    - `confidence` and `peak_interval`: from `resamples` curves, noise and the best fit with 4 runs (phases that just
+      fail to count are in it).
 
     The network has memorised from the step on at which training accuracy stays ≥ `memorised_at`, and generalised from
     that at which test accuracy stays ≥ `generalised_at` times its final level (None if that is not 0.05 above the
@@ -130,10 +134,8 @@ def phases(
 
     >>> steps = np.geomspace(1, 1e5, 60)
     >>> found = phases(steps, np.interp(np.log10(steps), [0, 1, 3.5, 5], [6, 2, 10, 1]))
-    >>> found.names
-    ('first descent', 'ascent', 'second descent')
-    >>> print(f"{found.confidence:.0%}, {found.drop:.0%}")
-    100%, 90%
+    >>> found.names, round(found.drop, 2)
+    (('first descent', 'ascent', 'second descent'), 0.9)
     """
     t, (y, errors, train, test) = _checked(steps, values, stderr, train_accuracy, test_accuracy)
     if resamples < 1:
@@ -167,8 +169,7 @@ def phases(
 
 
 def _segmented(y: Floats, noise: Floats, resamples: int, seed: int) -> tuple[Ints, Ints, Floats, float, Ints]:
-    """Signs of the pieces, where they meet and at which levels; the share of curves drawn again that agree, and where
-    the pieces of those meet."""
+    """Signs, turns and levels of the pieces; the share of curves drawn again that agree, and their turns."""
     clean, weight, price = _without_outliers(y, noise), noise**-2, 4 + 3 * np.log(len(y))
     first, cuts = monotone.segmentations(clean[None], weight, price, MOST)
     signs, inner = monotone.pieces(first, cuts)
@@ -190,19 +191,14 @@ def _checked(steps: ArrayLike, *columns: ArrayLike | None) -> tuple[Floats, list
     t = np.asarray(steps, float)
     if t.ndim != 1 or not np.isfinite(t).all() or (t < 0).any() or (np.diff(t) <= 0).any():
         raise ValueError(f"steps must be a list of increasing numbers ≥ 0, got {t}; sort them and drop repeated ones")
-    names, defaults = ("values", "stderr", "train_accuracy", "test_accuracy"), (np.nan, 0.0, np.nan, np.nan)
-    arrays = [
-        np.full(len(t), default) if column is None else np.asarray(column, float)
-        for column, default in zip(columns, defaults, strict=True)
-    ]
-    for name, array in zip(names, arrays, strict=True):
+    arrays = []
+    for (name, (default, low, high)), column in zip(COLUMNS.items(), columns, strict=True):
+        array = np.full(len(t), default) if column is None else np.asarray(column, float)
         if array.shape != t.shape:
             raise ValueError(f"{name} must be {t.shape} like steps, got {array.shape}; use NaN where none was recorded")
-    if (arrays[1] < 0).any():
-        raise ValueError(f"stderr must be ≥ 0, got {np.nanmin(arrays[1])}; give standard errors, not differences")
-    for name, array in zip(names[2:], arrays[2:], strict=True):
-        if (array < 0).any() or (array > 1).any():
-            raise ValueError(f"{name} must lie in [0, 1], got up to {np.nanmax(array)}; divide per cent by 100")
+        if (array < low).any() or (array > high).any():
+            raise ValueError(f"{name} must lie in [{low}, {high}], got {array}; divide per cent by 100")
+        arrays.append(array)
     return t, arrays
 
 
@@ -211,13 +207,21 @@ def _noise(x: Floats, y: Floats, errors: Floats) -> Floats:
     noise: Floats = np.maximum(errors, max(0.01 * np.ptp(y), 1e-9 * np.abs(y).max(), 1e-100))
     if len(y) < FEW and errors.any():
         return noise
-    before = (x[2:] - x[1:-1]) / (x[2:] - x[:-2])
-    off = np.abs(y[1:-1] - before * y[:-2] - (1 - before) * y[2:]) / np.sqrt(1 + before**2 + (1 - before) ** 2)
-    # 68.3 % of normal noise is within one standard deviation; few values tell it badly
-    noise = np.maximum(noise, np.quantile(off, 0.683) * (1 + 3 / len(y)))
+    off = _off_lines(x, y, 1)  # 68.3 % of normal noise is within one standard deviation
+    noise = np.maximum(noise, np.quantile(off, 0.683) * (1 + 3 / len(y)))  # few values tell it badly
     if len(y) >= FEW:
         noise = np.maximum(noise, percentile_filter(np.pad(off, 1, "edge"), 68.3, 15, mode="nearest"))
+    if len(y) >= MANY:  # noise with correlation c and variance v acts as v (1 + c) / (1 - c): close to this factor
+        ratio = (np.quantile(_off_lines(x, y, 2), 0.683) / max(np.quantile(off, 0.683), noise.min())) ** 2
+        noise = np.maximum(errors, noise / (2 - np.clip(ratio - 2.5 / len(y) ** 0.5, 1, 5 / 3)))
     return noise
+
+
+def _off_lines(x: Floats, y: Floats, lag: int) -> Floats:
+    """How far values are off the lines between the values `lag` before and after, in units of independent noise."""
+    share = (x[2 * lag :] - x[lag:-lag]) / (x[2 * lag :] - x[: -2 * lag])
+    off = y[lag:-lag] - share * y[: -2 * lag] - (1 - share) * y[2 * lag :]
+    return np.abs(off) / np.sqrt(1 + share**2 + (1 - share) ** 2)
 
 
 def _without_outliers(y: Floats, noise: Floats) -> Floats:
@@ -226,9 +230,8 @@ def _without_outliers(y: Floats, noise: Floats) -> Floats:
         return y.copy()
     before, after = (2 * np.median(e[:3]) - np.median(e[2:5]) for e in (y, y[::-1]))  # the ends carried on in a line
     padded = np.concatenate([[before] * 2, y, [after] * 2])
-    near = np.sort([padded[:-4], padded[1:-3], padded[3:-1], padded[4:]], axis=0)
-    clean: Floats = np.clip(y, near[1] - 2 * noise, near[2] + 2 * noise)
-    return clean
+    near: Floats = np.sort([padded[:-4], padded[1:-3], padded[3:-1], padded[4:]], axis=0)
+    return np.clip(y, near[1] - 2 * noise, near[2] + 2 * noise)
 
 
 def _reached(t: Floats, accuracy: Floats, level: float, *, of_final: bool = False) -> float | None:
@@ -241,10 +244,8 @@ def _reached(t: Floats, accuracy: Floats, level: float, *, of_final: bool = Fals
     if of_final and smooth[-1] < smooth[0] + 0.05:
         return None
     level = level * smooth[-1] if of_final else level
-    below = np.flatnonzero(smooth < level)
-    if not len(below):
-        return float(t[0])
-    if below[-1] == len(t) - 1:
-        return None
-    around = slice(below[-1], below[-1] + 2)
+    last = np.flatnonzero(np.append(True, smooth < level))[-1]  # one past the last record below
+    if last == 0 or last == len(t):
+        return None if last else float(t[0])
+    around = slice(last - 1, last + 1)
     return float(np.expm1(np.interp(level, smooth[around], np.log1p(t[around]))))
