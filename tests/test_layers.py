@@ -6,8 +6,9 @@ from pathlib import Path
 import regionscope
 
 LAYERS = (
-    "memory activations program operations tournaments recording network tracing points probes results plots geometry"
-    " measures inequalities datasets checkpoints processes runs monitor integrations engines experiments app cli"
+    "memory activations program operations tournaments recording network tracing points probes results monotone"
+    " segmentation plots geometry measures inequalities datasets checkpoints processes runs monitor integrations"
+    " engines experiments app cli"
 ).split()
 ROOT = Path(regionscope.__file__).parent
 

@@ -24,6 +24,7 @@ from regionscope.probes import interpolated_points, noisy_points, probe_points, 
 from regionscope.recording import UnsupportedModel
 from regionscope.results import Estimate
 from regionscope.runs import Run, RunExists, RunLocked, compared, runs_in
+from regionscope.segmentation import Phase, Phases, phases
 from regionscope.tracing import trace
 
 __version__ = "0.1.0"
@@ -72,11 +73,14 @@ __all__ = [
     # how does all that move while it trains?
     "Cost",
     "Monitor",
+    "Phase",
+    "Phases",
     "Run",
     "RunExists",
     "RunLocked",
     "compared",
     "log_steps",
+    "phases",
     "runs_in",
     # where to measure it?
     "interpolated_points",

@@ -134,3 +134,98 @@ def pairs(comparison: Any, axes: Any = None) -> Any:
         ax.set(xlabel=a.name, ylabel=b.name)
         ax.set_title(f"rank correlation {comparison.rank_correlation[i, j]:.2f}, {a.n} points", fontsize=10)
     return axes
+
+
+PHASES = {"descent": "#56b4e9", "ascent": "#e69f00"}  # with LINES, Okabe and Ito's colour-blind safe colours
+MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
+LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9")
+
+
+def curve(
+    steps: ArrayLike,
+    values: ArrayLike | dict[str, ArrayLike],
+    ax: Any = None,
+    *,
+    stderr: ArrayLike | dict[str, ArrayLike] | None = None,
+    phases: Any = None,
+    label: str = "local complexity",
+) -> Any:
+    """Measured curves over training steps (logarithmic after step 0), with bands of ± one standard error.
+
+    `values` is one curve or {name: curve}, `stderr` likewise. `phases` (see `rs.phases`) shades descents blue and
+    ascents orange, named above, and draws lines where the network had memorised, generalised, and at the peak.
+    """
+    ax = ax or plt.figure(figsize=(7, 3.8), layout="constrained").add_subplot()
+    curves = values if isinstance(values, dict) else {label: values}
+    errors = stderr if isinstance(stderr, dict) else {} if stderr is None else {label: stderr}
+    if unknown := set(errors) - set(curves):
+        raise ValueError(f"stderr must name curves of {sorted(curves)}, got {sorted(unknown)}; use the same names")
+    t = np.asarray(steps, float)
+    for i, (name, y) in enumerate((name, np.asarray(y, float)) for name, y in curves.items()):
+        colour = LINES[i % len(LINES)]
+        ax.plot(t, y, color=colour, lw=1.6, label=name, zorder=3)
+        if name in errors:
+            error = np.asarray(errors[name], float)
+            ax.fill_between(t, y - error, y + error, color=colour, alpha=0.25, lw=0, zorder=2)
+    _log_time(ax, t)
+    ax.set(xlabel="training step", ylabel=label)
+    if phases is not None:
+        _shade_phases(phases, ax, named=True)
+        _mark_times(phases, ax)
+    if len(ax.get_legend_handles_labels()[1]) > 1:
+        ax.legend(fontsize=8, framealpha=0.9)
+    return ax
+
+
+def training(
+    steps: ArrayLike,
+    values: ArrayLike | dict[str, ArrayLike],
+    accuracies: dict[str, ArrayLike],
+    axes: Any = None,
+    *,
+    stderr: ArrayLike | dict[str, ArrayLike] | None = None,
+    phases: Any = None,
+    label: str = "local complexity",
+) -> Any:
+    """`curve` above the accuracies {name: accuracy} at the same steps, with the same phases; returns both axes."""
+    if axes is None:
+        figure = plt.figure(figsize=(7, 5.4), layout="constrained")
+        axes = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    curve(steps, values, axes[0], stderr=stderr, phases=phases, label=label)
+    axes[0].set_xlabel("")
+    t = np.asarray(steps, float)
+    for colour, (name, accuracy) in zip(LINES, accuracies.items(), strict=False):
+        axes[1].plot(t, np.asarray(accuracy, float), color=colour, lw=1.6, label=name, zorder=3)
+    _log_time(axes[1], t)
+    axes[1].set(ylim=(-0.03, 1.05), xlabel="training step", ylabel="accuracy")
+    axes[1].legend(fontsize=8, framealpha=0.9)
+    if phases is not None:
+        _shade_phases(phases, axes[1], named=False)
+        _mark_times(phases, axes[1])
+    return axes
+
+
+def _log_time(ax: Any, t: NDArray[np.float64]) -> None:
+    """A logarithmic axis of steps; if there is a step 0, it is linear up to the next one."""
+    if t[0] > 0:
+        ax.set_xscale("log")
+    else:
+        ax.set_xscale("symlog", linthresh=t[1], linscale=0.3)
+    ax.set_xlim(t[0], t[-1])
+
+
+def _shade_phases(phases: Any, ax: Any, *, named: bool) -> None:
+    for name, segment in zip(phases.names, phases.segments, strict=True):
+        ax.axvspan(segment.first, segment.last, color=PHASES[segment.kind], alpha=0.16, lw=0, zorder=0)
+        low, high = ax.transData.transform([(segment.first, 0), (segment.last, 0)])[:, 0]
+        if named and high - low > 25:  # pixels
+            middle = ax.transAxes.inverted().transform(((low + high) / 2, 0))[0]
+            words = name.replace(" ", "\n") if high - low < 90 else name
+            ax.text(middle, 1.01, words, transform=ax.transAxes, ha="center", va="bottom", fontsize=8.5)
+
+
+def _mark_times(phases: Any, ax: Any) -> None:
+    for name, style in MARKS.items():
+        step = getattr(phases, name)
+        if step is not None:
+            ax.axvline(step, color="0.2", ls=style, lw=1.4, label=f"{name}, step {step:,.0f}", zorder=1)

@@ -1,0 +1,286 @@
+"""The phases of training curves: synthetic curves whose phases are known, under many draws of noise."""
+
+import json
+import time
+from itertools import combinations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+from scipy.signal import lfilter
+
+import regionscope as rs
+from regionscope import monotone, plots
+from regionscope.segmentation import Phases
+
+Floats = NDArray[np.float64]
+DRAWS = 100
+SHAPES: dict[str, tuple[list[float], list[float]]] = {  # heights of corners at shares of log time
+    "": ([0, 1], [0, 0]),
+    "d": ([0, 0.3, 0.5, 1], [1, 0.9, 0.1, 0]),
+    "a": ([0, 1], [0, 1]),
+    "da": ([0, 0.5, 1], [1, 0, 1]),
+    "ad": ([0, 0.4, 1], [0, 1, 0]),
+    "dad": ([0, 0.25, 0.6, 1], [0.6, 0.1, 1, 0]),
+    "adad": ([0, 0.3, 0.45, 0.65, 1], [0.1, 0.8, 0.3, 1, 0]),
+}
+
+
+def shape(kinds: str, n: int) -> Floats:
+    return np.interp(np.linspace(0, 1, n), *SHAPES[kinds])
+
+
+def times(n: int) -> Floats:
+    return np.geomspace(1, 1e5, n)
+
+
+def kinds(found: Phases) -> str:
+    return "".join(s.kind[0] for s in found.segments)
+
+
+def share(wanted: str, n: int, noise: float, *, outliers: float = 0.0, stderr: bool = False) -> float:
+    """How many of many noisy draws of a curve get its phases."""
+    rng, hits = np.random.default_rng(n), 0
+    for _ in range(DRAWS):
+        y = shape(wanted, n) + noise * (rng.standard_normal(n) + 20 * (rng.random(n) < outliers) * rng.choice([-1, 1]))
+        errors = np.full(n, noise) if stderr else None
+        hits += kinds(rs.phases(times(n), y, stderr=errors, resamples=1)) == wanted
+    return hits / DRAWS
+
+
+@pytest.mark.parametrize("wanted", ["", "d", "a", "da", "ad", "dad"])
+@pytest.mark.parametrize(("n", "noise"), [(30, 0.03), (60, 0.05), (100, 0.1)])
+def test_phases_are_found_in_95_of_100_noisy_curves(wanted: str, n: int, noise: float) -> None:
+    assert share(wanted, n, noise) >= 0.95
+
+
+def test_the_two_ascents_of_grokking_are_found_in_90_of_100_curves() -> None:
+    assert share("adad", 60, 0.03) >= 0.9
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize("n", [16, 50, 120])
+def test_falling_noisy_curves_get_no_ascent_in_95_of_100_draws(n: int, noise: float) -> None:
+    rng, u = np.random.default_rng(n), np.linspace(0, 1, n)
+    falling = [-u, np.exp(-6 * u), 1 / (1 + np.exp(20 * (u - 0.5)))]
+    draws = [falling[i % 3] + noise * rng.standard_normal(n) for i in range(DRAWS)]
+    assert np.mean(["a" in kinds(rs.phases(times(n), y, resamples=1)) for y in draws]) <= 0.05
+
+
+@pytest.mark.parametrize("wanted", ["", "d", "da", "dad"])
+def test_outliers_make_no_phases_in_90_of_100_curves(wanted: str) -> None:
+    assert share(wanted, 80, 0.05, outliers=0.03) >= 0.9
+
+
+@pytest.mark.parametrize("wanted", ["d", "da", "ad", "dad"])
+def test_five_values_with_standard_errors_suffice(wanted: str) -> None:
+    assert share(wanted, 5, 0.03, stderr=True) >= 0.95
+
+
+def test_five_values_of_noise_have_no_phases_in_90_of_100_draws() -> None:
+    assert share("", 5, 1.0) >= 0.9 and share("", 5, 1.0, stderr=True) >= 0.9
+
+
+def test_noise_that_grows_is_no_phase() -> None:
+    rng, u = np.random.default_rng(0), np.linspace(0, 1, 100)
+    found = [kinds(rs.phases(times(100), -u + 0.2 * u**2 * rng.standard_normal(100), resamples=1)) for _ in range(100)]
+    assert np.mean([f == "d" for f in found]) >= 0.9
+
+
+@pytest.mark.parametrize(("correlation", "bend", "most"), [(0.5, 0.01, 0.08), (0.3, 6, 0.15)])
+def test_noise_alike_at_neighbouring_steps_seldom_makes_an_ascent(correlation: float, bend: float, most: float) -> None:
+    rng, u = np.random.default_rng(0), np.linspace(0, 1, 100)
+    falling = np.expm1(-bend * u) / -np.expm1(-bend)  # almost straight, or flat for most of the time
+    ascents = 0
+    for _ in range(DRAWS):
+        noise = lfilter([(1 - correlation**2) ** 0.5], [1, -correlation], rng.standard_normal(150))[50:]
+        ascents += "a" in kinds(rs.phases(times(100), falling + 0.1 * noise, resamples=1))
+    assert ascents <= most * DRAWS
+
+
+def test_constant_curves_have_no_phases() -> None:
+    for level in (0.0, 7.5, -1e12):
+        found = rs.phases(np.arange(20), np.full(20, level))
+        assert found.segments == () and found.peak is None and found.drop is None and found.confidence > 0.95
+        assert str(found).startswith("no phases\nconfidence")
+
+
+def test_ties_and_irregular_steps_do_not_matter() -> None:
+    steps = np.unique(np.random.default_rng(0).integers(0, 10_000, 60))
+    y = np.round(np.interp(np.arange(len(steps)), [0, 15, 40, len(steps) - 1], [8, 2, 9, 0]))
+    found = rs.phases(steps, y)
+    assert found.names == ("first descent", "ascent", "second descent")
+    assert kinds(rs.phases(np.arange(len(steps)), y)) == "dad", "any other time gives the same phases"
+
+
+def test_values_that_are_not_finite_are_left_out() -> None:
+    y = shape("dad", 60)
+    holes = y.copy()
+    holes[[3, 30, 59]] = np.nan, np.inf, np.nan
+    keep = np.isfinite(holes)
+    assert rs.phases(times(60), holes) == rs.phases(times(60)[keep], y[keep])
+
+
+def test_steps_changes_peak_and_drop_are_those_of_the_curve() -> None:
+    y = 10 * shape("dad", 101) + 2
+    found = rs.phases(times(101), y)
+    t = times(101)
+    assert [(s.first, s.last) for s in found.segments] == [(t[0], t[25]), (t[25], t[60]), (t[60], t[100])]
+    assert [s.change for s in found.segments] == pytest.approx([-5, 9, -10], abs=0.3)
+    assert found.peak == t[60] and found.drop == pytest.approx(10 / 12, abs=0.02) and found.confidence > 0.99
+    assert found.peak_interval is not None and found.peak_interval[0] <= t[60] <= found.peak_interval[1]
+
+
+def test_the_interval_holds_the_true_peak_in_85_of_100_curves() -> None:
+    rng, held = np.random.default_rng(0), []
+    for _ in range(50):
+        found = rs.phases(times(51), shape("dad", 51) + 0.04 * rng.standard_normal(51), resamples=100)
+        held += [found.peak_interval is not None and found.peak_interval[0] <= 1e3 <= found.peak_interval[1] * 1.001]
+    assert np.mean(held) >= 0.85
+
+
+def test_confidence_is_low_where_a_phase_hardly_shows() -> None:
+    rng = np.random.default_rng(0)
+    found = [rs.phases(times(30), shape("dad", 30) + 0.15 * rng.standard_normal(30), resamples=60) for _ in range(60)]
+    wrong = [f.confidence for f in found if kinds(f) != "dad"]
+    assert len(wrong) > 10 and np.mean(wrong) < 0.75
+    assert rs.phases(times(30), shape("dad", 30) + 0.02 * rng.standard_normal(30)).confidence > 0.95
+
+
+def test_curves_over_decades_are_segmented_by_their_logarithm() -> None:
+    rng = np.random.default_rng(0)
+    y = 10 ** (3 * shape("dad", 80)) * np.exp(0.1 * rng.standard_normal(80))
+    found = rs.phases(times(80), y)
+    assert found.log and kinds(found) == "dad" and found.drop == pytest.approx(0.999, abs=1e-3)
+    assert not rs.phases(times(80), y, stderr=y).log, "errors as large as the values have no logarithm"
+    assert not rs.phases(times(80), y - y.min()).log
+
+
+def test_a_steep_start_is_told_in_full() -> None:
+    y = np.concatenate([[100.0], np.linspace(5, 0, 39)])
+    assert rs.phases(np.arange(40), y + 1).segments[0].change == pytest.approx(-100, rel=0.02)
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    y = shape("dad", 40) + 0.1 * np.random.default_rng(1).standard_normal(40)
+    assert rs.phases(times(40), y, seed=3) == rs.phases(times(40), y, seed=3)
+
+
+def accuracy(at: float, low: float, high: float) -> Floats:
+    return np.interp(np.log10(times(51)), [at - 0.2, at], [low, high])
+
+
+def test_memorisation_generalisation_and_the_delay_between_them() -> None:
+    train, test = accuracy(2.0, 0.1, 1.0), accuracy(4.0, 0.1, 0.9)
+    found = rs.phases(times(51), shape("dad", 51), train_accuracy=train, test_accuracy=test)
+    assert found.memorised is not None and 80 < found.memorised < 101
+    assert found.generalised is not None and 8_000 < found.generalised < 10_001
+    assert found.delay == found.generalised - found.memorised
+    assert found.delay_decades == pytest.approx(2.0, abs=0.03)
+    assert "grokking delay" in str(found) and "memorised at step" in str(found)
+
+
+def test_one_bad_record_does_not_undo_what_was_learnt() -> None:
+    train = accuracy(2.0, 0.1, 1.0)
+    dips = train.copy()
+    dips[[40, 50]] = 0.5
+    lucky = train.copy()
+    lucky[5] = 1.0
+    whole, dipped, early = (
+        rs.phases(times(51), shape("d", 51), train_accuracy=a).memorised for a in (train, dips, lucky)
+    )
+    assert whole == dipped == early
+
+
+def test_what_was_never_reached_is_none() -> None:
+    found = rs.phases(times(51), shape("d", 51), train_accuracy=np.full(51, 0.5), test_accuracy=np.full(51, 0.1))
+    assert found.memorised is None and found.generalised is None and found.delay is None
+    assert rs.phases(times(51), shape("d", 51), train_accuracy=np.ones(51)).memorised == 1.0
+    assert rs.phases(times(51), shape("d", 51), train_accuracy=np.ones(51)).delay_decades is None
+    sparse = np.where(np.arange(51) < 2, 1.0, np.nan)
+    assert rs.phases(times(51), shape("d", 51), train_accuracy=sparse).memorised is None
+
+
+@pytest.mark.parametrize("wanted", ["", "d", "dad"])
+def test_phases_survive_json(wanted: str) -> None:
+    found = rs.phases(times(40), shape(wanted, 40), train_accuracy=accuracy(2.0, 0.1, 1.0)[:40])
+    assert Phases.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
+
+
+def test_wrong_arguments_are_refused() -> None:
+    t, y = times(10), np.arange(10.0)
+    with pytest.raises(ValueError, match="increasing numbers"):
+        rs.phases(t[::-1], y)
+    with pytest.raises(ValueError, match=r"values must be \(10,\) like steps, got \(9,\)"):
+        rs.phases(t, y[:9])
+    with pytest.raises(ValueError, match="at least 4 finite values, got 3"):
+        rs.phases(t, np.where(y < 3, y, np.nan))
+    with pytest.raises(ValueError, match=r"stderr must lie in \[0, inf\]"):
+        rs.phases(t, y, stderr=-y)
+    with pytest.raises(ValueError, match="divide per cent by 100"):
+        rs.phases(t, y, test_accuracy=10 * y)
+    with pytest.raises(ValueError, match="resamples must be at least 1"):
+        rs.phases(t, y, resamples=0)
+
+
+def test_a_hundred_values_take_less_than_a_fifth_of_a_second() -> None:
+    y = shape("dad", 100) + 0.1 * np.random.default_rng(0).standard_normal(100)
+    rs.phases(times(100), y)  # compiles
+    started = [time.process_time()]
+    for _ in range(3):
+        rs.phases(times(100), y)
+        started.append(time.process_time())
+    assert np.diff(started).min() < 0.2
+
+
+def test_segmentation_is_the_best_of_all() -> None:
+    """Against every way to cut nine values, fitted by scipy."""
+    rng, n, price = np.random.default_rng(0), 9, 1.3
+    for _ in range(10):
+        y, weight = rng.standard_normal(n).cumsum(), rng.uniform(0.5, 2, n)
+        costs: dict[tuple[int, ...], float] = {(): float((weight * (y - np.average(y, weights=weight)) ** 2).sum())}
+        for k in range(1, 5):
+            for cuts in combinations(range(1, n), k - 1):
+                for first in (-1, 1):
+                    left = sum(
+                        (
+                            w * (part - isotonic_regression(part, weights=w, increasing=first * (-1) ** i > 0).x) ** 2
+                        ).sum()
+                        for i, (part, w) in enumerate(zip(np.split(y, cuts), np.split(weight, cuts), strict=True))
+                    )
+                    costs[(first, *cuts)] = left + k * price
+        found = monotone.pieces(*monotone.segmentations(y[None], weight, price, 4))
+        left = (weight * (y - monotone.fit(y, weight, *found)) ** 2).sum() + len(found[0]) * price
+        assert left == pytest.approx(min(costs.values()))
+
+
+def grokking() -> tuple[Floats, Floats, Phases]:
+    t = np.concatenate([[0], times(50)])
+    y = shape("dad", 51)
+    return t, y, rs.phases(t, y, train_accuracy=accuracy(2.0, 0.1, 1.0), test_accuracy=accuracy(4.0, 0.1, 0.9))
+
+
+def test_curves_are_drawn_with_bands_phases_and_times() -> None:
+    t, y, found = grokking()
+    ax = plots.curve(t, {"train": y, "test": y / 2}, stderr={"train": y / 10}, phases=found)
+    assert [text.get_text() for text in ax.texts] == ["first descent", "ascent", "second descent"]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels[:2] == ["train", "test"] and [label.split(",")[0] for label in labels[2:]] == list(plots.MARKS)
+    assert len(ax.collections) == 1 and len(ax.patches) == 3
+    assert ax.get_xscale() == "symlog" and plots.curve(t[1:], y[1:]).get_xscale() == "log"
+    assert plots.curve(t, y, ax) is ax
+    with pytest.raises(ValueError, match="use the same names"):
+        plots.curve(t, y, stderr={"tset": y})
+    plt.close("all")
+
+
+def test_accuracies_are_drawn_below_the_curve() -> None:
+    t, y, found = grokking()
+    axes = plots.training(t, y, {"train": accuracy(2.0, 0.1, 1.0)}, stderr=y / 10, phases=found)
+    assert axes[1].get_ylabel() == "accuracy" and axes[0].get_ylabel() == "local complexity"
+    assert len(axes[1].lines) == 1 + 3 and not axes[1].texts
+    axes[0].figure.canvas.draw()
+    assert plots.training(t, y, {"train": y}, axes) is axes
+    plt.close("all")
