@@ -7,7 +7,7 @@ import regionscope
 
 LAYERS = (
     "memory activations program operations tournaments recording network tracing points probes results monotone"
-    " segmentation plots geometry measures inequalities datasets checkpoints processes runs monitor integrations"
+    " segmentation plots geometry measures inequalities datasets checkpoints processes runs monitor report integrations"
     " engines experiments app cli"
 ).split()
 ROOT = Path(regionscope.__file__).parent

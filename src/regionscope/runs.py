@@ -29,9 +29,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regionscope.geometry.plane_cells import PlaneCells
+from regionscope.segmentation import Phases, phases
 from regionscope.tracing import Model
 
 VERSION = 1
+SIGNAL = "train/boundary_crossings"  # the curve whose phases are told, if nothing else is said
 
 
 class RunExists(ValueError):
@@ -207,11 +209,25 @@ class Run:
 
     def curve(self, column: str) -> tuple[list[int], list[float]]:
         """The steps at which a column has a value, and the values."""
-        found = [(row["step"], row[column]) for row in self.rows() if row.get(column) is not None]
-        if not found:
+        rows = self.rows_with(column)
+        if not rows:
             names = sorted({name for row in self.rows() for name in row})
             raise KeyError(f"{self.path} has no values for {column!r}; it has {', '.join(names) or 'no records'}")
-        return [step for step, _ in found], [value for _, value in found]
+        return [row["step"] for row in rows], [row[column] for row in rows]
+
+    def rows_with(self, column: str) -> list[dict[str, Any]]:
+        """The rows in which a column has a value."""
+        return [row for row in self.rows() if row.get(column) is not None]
+
+    def phases(self, column: str = SIGNAL) -> Phases:
+        """The phases of a column, with the times of memorisation and generalisation if accuracies were recorded."""
+        rows = self.rows_with(column)
+        if len(rows) < 3:
+            raise ValueError(f"phases need at least 3 records of {column}, {self.path} has {len(rows)}")
+        names = {"stderr": f"{column}/stderr", "train_accuracy": "train_accuracy", "test_accuracy": "test_accuracy"}
+        known = {option: [row.get(name) for row in rows] for option, name in names.items()}
+        complete = {option: values for option, values in known.items() if None not in values}
+        return phases(*self.curve(column), **complete)  # type: ignore[arg-type]
 
     def export(self, path: str | Path) -> None:
         """Write the rows as .csv, .json or .parquet."""
