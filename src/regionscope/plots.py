@@ -155,7 +155,7 @@ def curve(
     `values` is one curve or {name: curve}, `stderr` likewise. `phases` (see `rs.phases`) shades descents blue and
     ascents orange, named above, and draws lines where the network had memorised, generalised, and at the peak.
     """
-    ax = ax or plt.figure(figsize=(7, 3.8), layout="constrained").add_subplot()
+    ax = ax or plt.figure(figsize=(8.5, 3.8), layout="constrained").add_subplot()
     curves = values if isinstance(values, dict) else {label: values}
     errors = stderr if isinstance(stderr, dict) else {} if stderr is None else {label: stderr}
     if unknown := set(errors) - set(curves):
@@ -173,7 +173,7 @@ def curve(
         _shade_phases(phases, ax, named=True)
         _mark_times(phases, ax)
     if len(ax.get_legend_handles_labels()[1]) > 1:
-        ax.legend(fontsize=8, framealpha=0.9)
+        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
@@ -189,7 +189,7 @@ def training(
 ) -> Any:
     """`curve` above the accuracies {name: accuracy} at the same steps, with the same phases; returns both axes."""
     if axes is None:
-        figure = plt.figure(figsize=(7, 5.4), layout="constrained")
+        figure = plt.figure(figsize=(8.5, 5.4), layout="constrained")
         axes = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     curve(steps, values, axes[0], stderr=stderr, phases=phases, label=label)
     axes[0].set_xlabel("")
@@ -198,7 +198,7 @@ def training(
         axes[1].plot(t, np.asarray(accuracy, float), color=colour, lw=1.6, label=name, zorder=3)
     _log_time(axes[1], t)
     axes[1].set(ylim=(-0.03, 1.05), xlabel="training step", ylabel="accuracy")
-    axes[1].legend(fontsize=8, framealpha=0.9)
+    axes[1].legend(handles=list(axes[1].lines), fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     if phases is not None:
         _shade_phases(phases, axes[1], named=False)
         _mark_times(phases, axes[1])

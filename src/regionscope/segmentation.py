@@ -122,8 +122,7 @@ def phases(
       Noise alike at neighbouring steps counts up to three times, if 50 or more values show it; what wanders more
       slowly is taken for phases.
     - outliers: of 16 or more values, one far outside its four neighbours counts as 2 noises outside.
-    - `confidence` and `peak_interval`: from `resamples` curves, noise and the best fit with 4 runs (phases that just
-      fail to count are in it).
+    - `confidence`, `peak_interval`: from `resamples` curves, noise and the best fit with 4 runs, counted or not.
 
     The network has memorised from the step on at which training accuracy stays ≥ `memorised_at`, and generalised from
     that at which test accuracy stays ≥ `generalised_at` times its final level (None if that is not 0.05 above the
