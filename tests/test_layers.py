@@ -7,7 +7,8 @@ import regionscope
 
 LAYERS = (
     "memory activations program operations tournaments recording network tracing points probes results plots geometry"
-    " measures inequalities datasets checkpoints processes runs monitor integrations engines experiments app cli"
+    " measures inequalities datafiles bunny datasets models checkpoints processes runs monitor configs training"
+    " integrations engines experiments app cli"
 ).split()
 ROOT = Path(regionscope.__file__).parent
 
