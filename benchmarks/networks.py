@@ -3,8 +3,9 @@
 from itertools import pairwise
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from regionscope import models
 from regionscope.datasets import mnist_sample
 
 
@@ -39,30 +40,7 @@ def on_plane(model: nn.Sequential) -> nn.Sequential:
     return nn.Sequential(nn.Linear(2, first.out_features), *rest).double()
 
 
-class Block(nn.Module):
-    """Two convolutions and a skip."""
-
-    def __init__(self, width_in: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(width_in, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
-            nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width),
-        )  # fmt: skip
-        same = stride == 1 and width_in == width
-        shortcut = nn.Sequential(nn.Conv2d(width_in, width, 1, stride, bias=False), nn.BatchNorm2d(width))
-        self.skip = nn.Identity() if same else shortcut
-        self.act = nn.ReLU()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.act(self.body(x) + self.skip(x))  # type: ignore[no-any-return]
-
-
 def resnet18() -> nn.Sequential:
     """ResNet18 for 32x32 images (He et al. 2016), in eval mode."""
     torch.manual_seed(0)
-    widths = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2)]
-    return nn.Sequential(
-        nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
-        *(Block(*width) for width in (*widths, (512, 512, 1))),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10),
-    ).eval()  # fmt: skip
+    return models.resnet18().eval()

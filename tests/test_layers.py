@@ -7,8 +7,8 @@ import regionscope
 
 LAYERS = (
     "memory activations program operations tournaments recording network tracing points probes results monotone"
-    " segmentation plots geometry measures inequalities datasets checkpoints processes runs monitor report integrations"
-    " engines experiments app cli"
+    " segmentation plots geometry measures inequalities datafiles bunny datasets models checkpoints processes runs"
+    " monitor report configs training integrations engines experiments app cli"
 ).split()
 ROOT = Path(regionscope.__file__).parent
 

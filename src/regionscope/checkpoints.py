@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -12,23 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "relu": nn.ReLU,
-    "leaky_relu": nn.LeakyReLU,
-    "hardtanh": nn.Hardtanh,
-    "relu6": nn.ReLU6,
-    "gelu": nn.GELU,
-}
-
-
-def mlp(widths: list[int], activation: str = "relu") -> nn.Sequential:
-    """Linear layers with an activation between them, for inputs of any shape with `widths[0]` entries."""
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
-    layers: list[nn.Module] = [nn.Flatten()]
-    for fan_in, fan_out in pairwise(widths):
-        layers += [nn.Linear(fan_in, fan_out), ACTIVATIONS[activation]()]
-    return nn.Sequential(*layers[:-1])
+from regionscope.models import mlp
 
 
 def save_mlp(model: nn.Module, path: str | Path, *, activation: str = "relu") -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import cyclopts
 import matplotlib
@@ -11,11 +11,13 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope import training
 from regionscope.checkpoints import load_model
+from regionscope.configs import Training
 from regionscope.datasets import mnist_sample
 from regionscope.measures import measured, needs_labels
 from regionscope.network import aligned
-from regionscope.runs import write_rows
+from regionscope.runs import Run, runs_in, write_rows
 
 app = cyclopts.App(
     name="regionscope", help="Shows where a neural network bends.", version=rs.__version__, result_action="return_value"
@@ -202,6 +204,81 @@ def chosen_plane(
     default = [int((labels == digit).nonzero()[0]) for digit in range(3)] if file is None else [0, 1, 2]
     rows = list(through) if through else default
     return rs.Plane.through(*data[rows], margin=margin), data[rows], [str(int(labels[i])) for i in rows]
+
+
+@app.command
+def train(
+    path: Path,
+    *,
+    config: Annotated[Training | None, cyclopts.Parameter(name="*")] = None,
+    save_every: float = 60.0,
+    device: str = "cpu",
+) -> None:
+    """Train a network and record how its linear regions move.
+
+    Parameters
+    ----------
+    path
+        The directory of the run: one that has none yet.
+    config
+        What is trained on what.
+    save_every
+        Seconds after which it is saved where training is, so that `regionscope resume` can go on from there.
+    device
+        Where to train, such as cpu or cuda.
+    """
+    bar = sys.stderr.isatty()
+    report(training.train(config or Training(), path, save_every=save_every, device=device, show_progress=bar))
+
+
+@app.command
+def resume(path: Path, *, save_every: float = 60.0, device: str = "cpu") -> None:
+    """Go on with a run that was stopped or killed; the result is that of a run that never stopped.
+
+    Parameters
+    ----------
+    path
+        The directory of the run.
+    save_every
+        Seconds after which it is saved where training is.
+    device
+        Where to train, such as cpu or cuda.
+    """
+    report(training.resume(path, save_every=save_every, device=device, show_progress=sys.stderr.isatty()))
+
+
+def report(run: Run) -> None:
+    """Say how training ended."""
+    status = run.status
+    numbers = ", ".join(f"{name.replace('_', ' ')} {status[name]:.4g}" for name in training.SCORES if name in status)
+    print(f"{status['state']} at step {status['step']:,} of {status['steps']:,}: {numbers}")
+    print(f"{len(run.steps)} records in {run.path} ({status['monitoring']})")
+    if status["state"] == "stopped":
+        print(f"go on with: regionscope resume {run.path}")
+
+
+@app.command
+def status(path: Path = Path("runs")) -> None:
+    """Show the state of a run, or of all runs below a folder.
+
+    Parameters
+    ----------
+    path
+        A run's directory, or a folder of them.
+    """
+    found = runs_in(path)
+    if not found:
+        raise ValueError(f"there are no runs in {path}; make one with: regionscope train {path}/NAME")
+    body = [["run", "state", "step", "of", "records", "loss", "train", "test"]]
+    for run in found:
+        now = run.status
+        scores = [f"{now[name]:.4g}" if name in now else "" for name in ("loss", "train_accuracy", "test_accuracy")]
+        steps = [str(now.get("step", "")), str(now.get("steps", ""))]
+        body.append([str(run.path), training.run_state(run), *steps, str(len(run.steps)), *scores])
+    print(aligned(body))
+    for run in found:
+        if "reason" in run.status:
+            print(f"{run.path}: {run.status['reason']}")
 
 
 @app.command

@@ -1,0 +1,180 @@
+"""What is trained on what, how, and what is recorded of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regionscope.datasets import Dataset, dataset
+from regionscope.geometry.planes import Plane
+from regionscope.models import built
+from regionscope.monitor import USUAL, Probe
+from regionscope.probes import uniform_points
+
+Option = int | float | bool | str
+OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "momentum": lambda parameters, **options: torch.optim.SGD(parameters, momentum=0.9, **options),
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+}
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained on what, how, and what is recorded of it.
+
+    Parameters
+    ----------
+    dataset
+        mnist-sample, mnist, fashion-mnist, cifar10, gaussians, bunny, or a folder of images.
+    size
+        Train on this many points, drawn by the seed; all if not given.
+    test_size
+        Test on this many.
+    label_noise
+        The share of training labels that are drawn anew.
+    normalise
+        A mean and a standard deviation to normalise the inputs by.
+    side
+        Fit the images of a folder to this many pixels a side.
+    model
+        The kind of network.
+    depth
+        Hidden layers; resnet18 has 17 in any case.
+    width
+        Units, or channels, of each.
+    activation
+        relu, leaky_relu, hardtanh, relu6, gelu, silu or tanh.
+    batch_norm
+        Batch norm before every activation.
+    init
+        PyTorch's own initial weights, or He normal ones with normal biases.
+    init_scale
+        Factor of the initial weights and biases.
+    bias_std
+        Standard deviation of the initial biases with He weights.
+    loss
+        Cross-entropy, or mean squared error of one-hot labels or real targets.
+    optimiser
+        How the weights are moved; momentum is SGD with momentum 0.9.
+    lr
+        Learning rate.
+    weight_decay
+        Weight decay; for all but adamw a term of the gradient.
+    batch_size
+        Points a step.
+    steps
+        Steps in all.
+    seed
+        Seed of the data's subset, the initial weights, the order of the data and the measures.
+    records
+        About this many records, evenly spaced on a logarithmic scale of steps.
+    measures
+        What is measured at each record.
+    options
+        Options of measures by name, such as boundary_crossings.radius.
+    points
+        Measure at this many training points, test points and uniform points.
+    plane
+        Record the exact regions on the plane through the first three training points too.
+    """
+
+    dataset: str = "mnist-sample"
+    size: int | None = None
+    test_size: int | None = None
+    label_noise: float = 0.0
+    normalise: tuple[float, float] | None = None
+    side: int = 32
+    model: Literal["mlp", "cnn", "resnet18"] = "mlp"
+    depth: int = 4
+    width: int = 200
+    activation: str = "relu"
+    batch_norm: bool = False
+    init: Literal["torch", "he"] = "torch"
+    init_scale: float = 1.0
+    bias_std: float = 0.0
+    loss: Literal["cross-entropy", "mse"] = "cross-entropy"
+    optimiser: Literal["sgd", "momentum", "adam", "adamw"] = "adamw"
+    lr: float = 1e-3
+    weight_decay: float = 0.01
+    batch_size: int = 200
+    steps: int = 10_000
+    seed: int = 0
+    records: int = 50
+    measures: tuple[str, ...] = USUAL
+    options: dict[str, dict[str, Option]] = field(default_factory=dict)
+    points: int = 200
+    plane: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "steps", "points"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
+        if self.optimiser not in OPTIMISERS:
+            raise ValueError(f"optimiser must be one of {', '.join(OPTIMISERS)}, got {self.optimiser!r}")
+        unused = set(self.options) - set(self.measures)
+        if unused:
+            raise ValueError(f"options are for {unused.pop()}, which is not among the measures")
+
+
+def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    return functional.cross_entropy(outputs, targets)
+
+
+def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The mean over points and outputs; classes are taken as one-hot vectors."""
+    wanted = targets if targets.is_floating_point() else functional.one_hot(targets, outputs.shape[1])
+    return functional.mse_loss(outputs, wanted.to(outputs.dtype))
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cross-entropy": cross_entropy, "mse": squared_error}
+
+
+def training_data(config: Training) -> Dataset:
+    data = dataset(
+        config.dataset, size=config.size, test_size=config.test_size, label_noise=config.label_noise,
+        flat=config.model == "mlp", normalise=config.normalise, side=config.side, seed=config.seed,
+    )  # fmt: skip
+    if config.loss == "cross-entropy" and not data.classes:
+        raise ValueError(f"{config.dataset} has real targets; train with the loss mse")
+    return data
+
+
+def digest(data: Dataset) -> str:
+    """A hash of what is trained on, to know it again."""
+    whole = sha256()
+    for part in data.train:
+        whole.update(part.contiguous().numpy().data)
+    return whole.hexdigest()
+
+
+def new_model(config: Training, shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return built(
+        config.model, shape, outputs, depth=config.depth, width=config.width, activation=config.activation,
+        batch_norm=config.batch_norm, init=config.init, init_scale=config.init_scale, bias_std=config.bias_std,
+        seed=config.seed,
+    )  # fmt: skip
+
+
+def probes(config: Training, data: Dataset) -> dict[str, Probe]:
+    """Training points and test points with their classes, and uniform points."""
+    found: dict[str, Probe] = {}
+    for name, (x, y) in (("train", data.train), ("test", data.test)):
+        found[name] = (x[: config.points], y[: config.points]) if data.classes else x[: config.points]
+    generator = torch.Generator().manual_seed(config.seed)
+    return found | {"uniform": uniform_points(data.train[0], config.points, generator=generator)}
+
+
+def planes(config: Training, data: Dataset) -> dict[str, Plane]:
+    return {"train": Plane.through(*data.train[0][:3])} if config.plane else {}
+
+
+def new_optimiser(config: Training, model: nn.Module) -> torch.optim.Optimizer:
+    return OPTIMISERS[config.optimiser](model.parameters(), lr=config.lr, weight_decay=config.weight_decay)

@@ -1,0 +1,142 @@
+"""Networks to train: perceptrons, convolutional networks and ResNet18, with the options the papers vary."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "leaky_relu": nn.LeakyReLU,
+    "hardtanh": nn.Hardtanh,
+    "relu6": nn.ReLU6,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "tanh": nn.Tanh,
+}
+
+
+def mlp(widths: list[int], activation: str = "relu", *, batch_norm: bool = False) -> nn.Sequential:
+    """Linear layers with an activation between them, for inputs of any shape with `widths[0]` entries.
+
+    >>> mlp([784, 200, 10])[1]
+    Linear(in_features=784, out_features=200, bias=True)
+    """
+    act = chosen(activation)
+    layers: list[nn.Module] = [nn.Flatten()]
+    for fan_in, fan_out in pairwise(widths[:-1]):
+        layers += [nn.Linear(fan_in, fan_out), *([nn.BatchNorm1d(fan_out)] if batch_norm else []), act()]
+    return nn.Sequential(*layers, nn.Linear(widths[-2], widths[-1]))
+
+
+def cnn(
+    shape: tuple[int, ...], outputs: int, *, depth: int = 5, width: int = 32, activation: str = "relu",
+    batch_norm: bool = False,
+) -> nn.Sequential:  # fmt: skip
+    """`depth` convolutions of `width` channels, then one linear layer (PD figures 4 and 7).
+
+    3 × 3 kernels; every second convolution halves the image, while it has at least 8 pixels a side (our choice).
+
+    >>> cnn((3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+    if len(shape) != 3:
+        raise ValueError(f"a convolutional network needs images (channels, height, width), got {shape}")
+    act, (channels, *sides) = chosen(activation), shape
+    layers: list[nn.Module] = []
+    for k in range(depth):
+        stride = 2 if k % 2 and min(sides) >= 8 else 1
+        layers += [*convolution(channels, width, 3, stride, batch_norm, bias=True), act()]
+        channels, sides = width, [-(-side // stride) for side in sides]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * prod(sides), outputs))
+
+
+def resnet18(
+    outputs: int = 10, *, channels: int = 3, width: int = 64, activation: str = "relu", batch_norm: bool = True
+) -> nn.Sequential:
+    """ResNet18 for 32 × 32 images: a 3 × 3 stem and no pooling before the blocks (He et al. 2016, PD figure 5)."""
+    act, w = chosen(activation), width
+    stages = [(w, w, 1), (w, w, 1), (w, 2 * w, 2), (2 * w, 2 * w, 1), (2 * w, 4 * w, 2), (4 * w, 4 * w, 1)]
+    blocks = [Block(*stage, act, batch_norm) for stage in (*stages, (4 * w, 8 * w, 2), (8 * w, 8 * w, 1))]
+    stem = convolution(channels, w, 3, 1, batch_norm)
+    return nn.Sequential(*stem, act(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * w, outputs))
+
+
+class Block(nn.Module):
+    """Two convolutions and a skip."""
+
+    def __init__(
+        self, width_in: int, width: int, stride: int, activation: Callable[[], nn.Module], batch_norm: bool
+    ) -> None:
+        super().__init__()
+        first = convolution(width_in, width, 3, stride, batch_norm)
+        self.body = nn.Sequential(*first, activation(), *convolution(width, width, 3, 1, batch_norm))
+        same = stride == 1 and width_in == width
+        self.skip = nn.Identity() if same else nn.Sequential(*convolution(width_in, width, 1, stride, batch_norm))
+        self.act = activation()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, c, h, w) -> (n, width, h / stride, w / stride)."""
+        return self.act(self.body(x) + self.skip(x))  # type: ignore[no-any-return]
+
+
+def convolution(
+    width_in: int, width: int, kernel: int, stride: int, batch_norm: bool, bias: bool = False
+) -> list[nn.Module]:
+    """A convolution that keeps the image's size, or halves it with stride 2, and batch norm after it if asked for."""
+    layer = nn.Conv2d(width_in, width, kernel, stride, kernel // 2, bias=bias and not batch_norm)
+    return [layer, nn.BatchNorm2d(width)] if batch_norm else [layer]
+
+
+def built(
+    model: str, shape: tuple[int, ...], outputs: int, *, depth: int = 4, width: int = 200, activation: str = "relu",
+    batch_norm: bool = False, init: str = "torch", init_scale: float = 1.0, bias_std: float = 0.0, seed: int = 0,
+) -> nn.Module:  # fmt: skip
+    """A network for inputs of a shape: mlp, cnn or resnet18, with weights drawn by the seed.
+
+    `depth` is the number of hidden layers, which resnet18 fixes, and `width` their units or channels. `init` is `torch`
+    for PyTorch's own weights and biases, or `he` for He normal weights and normal biases of standard deviation
+    `bias_std` (LC and HR); `init_scale` then multiplies the weights and biases of linear and convolutional layers.
+
+    >>> built("mlp", (1, 28, 28), 10, depth=2, width=5, init="he", init_scale=2.0)
+    Sequential(...)
+    """
+    if depth < 1 or width < 1:
+        raise ValueError(f"depth and width must be at least 1, got {depth} and {width}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if model == "mlp":
+            network = mlp([prod(shape), *[width] * depth, outputs], activation, batch_norm=batch_norm)
+        elif model == "cnn":
+            network = cnn(shape, outputs, depth=depth, width=width, activation=activation, batch_norm=batch_norm)
+        elif model == "resnet18":
+            network = resnet18(outputs, channels=shape[0], width=width, activation=activation, batch_norm=batch_norm)
+        else:
+            raise ValueError(f"model must be mlp, cnn or resnet18, got {model!r}")
+        start(network, init, init_scale, bias_std)
+    return network
+
+
+@torch.no_grad()
+def start(network: nn.Module, init: str, scale: float, bias_std: float) -> None:
+    """Draw and scale the weights that a network starts from."""
+    if init not in ("torch", "he"):
+        raise ValueError(f"init must be torch or he, got {init!r}")
+    for layer in network.modules():
+        if not isinstance(layer, nn.Linear | nn.Conv2d):
+            continue
+        if init == "he":
+            nn.init.kaiming_normal_(layer.weight)
+        layer.weight *= scale
+        if layer.bias is not None:
+            if init == "he":
+                nn.init.normal_(layer.bias, std=bias_std)
+            layer.bias *= scale
+
+
+def chosen(activation: str) -> Callable[[], nn.Module]:
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+    return ACTIVATIONS[activation]

@@ -1,0 +1,239 @@
+"""Training runs: what they record, and that no fault costs more than the time since the last step."""
+
+import json
+import math
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import regionscope as rs
+from regionscope import training
+from regionscope.configs import Training, digest, training_data
+from regionscope.training import TrainingFailed, batch, resume, run_config, run_model, run_state, train
+
+SMALL = Training(
+    size=200, test_size=100, depth=2, width=16, batch_size=32, steps=300, records=12, points=8,
+    measures=("total_variation", "good_units"),
+)  # fmt: skip
+
+
+def records(run: rs.Run) -> dict[int, Any]:
+    """All that was recorded but how long it took: measures and weights."""
+    found = {}
+    for step in run.steps:
+        record = run.read(step)
+        del record["seconds"]
+        found[step] = (record, {name: w.numpy().tobytes() for name, w in run.weights(step).items()})
+    return found
+
+
+def test_a_run_records_scores_measures_and_weights(tmp_path: Path) -> None:
+    run = train(SMALL, tmp_path / "run")
+    assert run.steps == rs.log_steps(300, 12)
+    first, last = run.read(0), run.read(300)
+    assert last["scalars"]["loss"] < first["scalars"]["loss"]
+    assert last["scalars"]["train_accuracy"] > 0.9
+    assert set(last["probes"]) == {"train", "test", "uniform"}
+    assert set(last["probes"]["test"]) == {"total_variation", "good_units"}
+    assert run.status["state"] == run_state(run) == "finished"
+    assert run.status["test_accuracy"] == last["scalars"]["test_accuracy"]
+    assert run_config(rs.Run.open(tmp_path / "run")) == SMALL
+    x, y = training_data(SMALL).train
+    assert float((run_model(run)(x).argmax(dim=1) == y).float().mean()) == pytest.approx(run.status["train_accuracy"])
+    assert records(resume(tmp_path / "run")) == records(run)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"optimiser": "sgd", "weight_decay": 0.1},
+        {"optimiser": "momentum", "loss": "mse", "label_noise": 0.5},
+        {"optimiser": "adam", "activation": "gelu", "init": "he", "init_scale": 2.0},
+        {"model": "cnn", "width": 4, "batch_norm": True, "steps": 30},
+        {"dataset": "gaussians", "loss": "mse", "plane": True, "width": 6},
+    ],
+    ids=lambda changed: next(iter(changed.values())),
+)
+def test_a_run_in_pieces_equals_a_run_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
+) -> None:
+    config = replace(SMALL, **{"steps": 60, "records": 6, **changed})
+    whole = train(config, tmp_path / "whole")
+    steps = iter([17, 1, 29, 10**9])
+    left = [next(steps)]
+    step = training.moved
+
+    def interrupted(*arguments: Any) -> float:
+        left[0] -= 1
+        if left[0] < 0:
+            left[0] = next(steps)
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    monkeypatch.setattr(training, "moved", interrupted)
+    torch.manual_seed(5)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "pieces", save_every=0)
+    while run_state(rs.Run.open(tmp_path / "pieces")) != "finished":
+        torch.rand(3)  # what else happens in a process does not matter
+        try:
+            resume(tmp_path / "pieces", save_every=0)
+        except KeyboardInterrupt:
+            assert run_state(rs.Run.open(tmp_path / "pieces")) == "killed"
+    pieces = rs.Run.open(tmp_path / "pieces")
+    assert records(pieces) == records(whole)
+    for a, b in zip(final_tensors(pieces), final_tensors(whole), strict=True):
+        assert torch.equal(a, b)
+
+
+def final_tensors(run: rs.Run) -> list[Tensor]:
+    state = run.latest_state()
+    assert state is not None
+    return [state[1][name] for name in sorted(state[1])]
+
+
+def test_training_leaves_the_global_random_state(tmp_path: Path) -> None:
+    before = torch.get_rng_state()
+    train(replace(SMALL, steps=5), tmp_path / "run")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_every_epoch_visits_all_points_in_its_own_order() -> None:
+    split = torch.arange(100.0)[:, None], torch.arange(100)
+    epochs = [torch.cat([batch(split, SMALL, 4 * epoch + k)[1] for k in range(4)]) for epoch in range(3)]
+    assert all(epoch.sort().values.tolist() == list(range(100)) for epoch in epochs)
+    assert not torch.equal(epochs[0], epochs[1])
+    assert torch.equal(epochs[1], torch.cat([batch(split, SMALL, 4 + k)[1] for k in range(4)]))
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_its_records(tmp_path: Path) -> None:
+    config = replace(SMALL, loss="mse", optimiser="sgd", lr=1e4)
+    with pytest.raises(TrainingFailed, match=r"the loss is (nan|inf) at step \d+; try a smaller lr .* records"):
+        train(config, tmp_path / "run")
+    run = rs.Run.open(tmp_path / "run")
+    assert run_state(run) == "failed"
+    assert run.steps[:2] == [0, 1]
+    assert all(math.isfinite(run.read(step)["scalars"]["loss"]) for step in run.steps)
+    with pytest.raises(TrainingFailed, match="failed: the loss is"):
+        resume(tmp_path / "run")
+
+
+def test_wrong_settings_are_named_before_there_is_a_run(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="gaussians has real targets; train with the loss mse"):
+        train(replace(SMALL, dataset="gaussians"), tmp_path / "run")
+    with pytest.raises(ValueError, match="loss must be one of cross-entropy, mse"):
+        replace(SMALL, loss="hinge")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="optimiser must be one of sgd"):
+        replace(SMALL, optimiser="lion")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
+        replace(SMALL, steps=0)
+    with pytest.raises(ValueError, match="options are for local_rank, which is not among the measures"):
+        replace(SMALL, options={"local_rank": {"eps": 0.2}})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_not_begun_twice_nor_resumed_with_other_data(tmp_path: Path) -> None:
+    train(replace(SMALL, steps=2), tmp_path / "run")
+    with pytest.raises(rs.RunExists, match="resume it"):
+        train(SMALL, tmp_path / "run")
+    about = json.loads((tmp_path / "run" / "run.json").read_text())
+    about["config"]["data"] = "0" * 64
+    (tmp_path / "run" / "run.json").write_text(json.dumps(about))
+    (tmp_path / "run" / "status.json").unlink()
+    with pytest.raises(ValueError, match="going on would mix two data sets"):
+        resume(tmp_path / "run")
+    rs.Run.create(tmp_path / "other", {}).close()
+    with pytest.raises(ValueError, match="was not begun by regionscope train"):
+        resume(tmp_path / "other")
+
+
+# real processes
+
+
+def child(path: str) -> None:
+    """What a process does that will be killed: begin the run or go on with it."""
+    torch.set_num_threads(1)
+    if (Path(path) / "run.json").exists():
+        resume(path, save_every=0)
+    else:
+        train(SMALL, path, save_every=0)
+
+
+def started(path: Path) -> BaseProcess:
+    """A fresh process that has the library loaded but nothing of this one's state."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["regionscope.training", "scipy.stats"])
+    process = context.Process(target=child, args=(str(path),))
+    process.start()
+    return process
+
+
+def test_a_run_that_is_killed_thirty_times_loses_nothing(tmp_path: Path) -> None:
+    warm = started(tmp_path / "whole")
+    warm.join(60)
+    whole = records(rs.Run.open(tmp_path / "whole"))
+    moments, path, kills, began = random.Random(0), tmp_path / "run0", 0, 1
+    seen: dict[int, Any] = {}
+    while kills < 30:
+        process = started(path)
+        time.sleep(moments.uniform(0.0, 0.5))
+        if process.is_alive():
+            os.kill(process.pid or 0, signal.SIGKILL)
+            kills += 1
+        process.join(60)
+        if not (path / "run.json").exists():
+            continue
+        now = records(rs.Run.open(path))
+        assert seen.items() <= now.items(), "something that was recorded is lost"
+        assert now.items() <= whole.items(), "something was recorded that is not in the whole run"
+        seen = now
+        if run_state(rs.Run.open(path)) == "finished":
+            path, seen, began = tmp_path / f"run{began}", {}, began + 1
+    last = started(path)
+    last.join(60)
+    assert last.exitcode == 0
+    assert records(rs.Run.open(path)) == whole
+    assert not list(path.glob("*/.*"))
+
+
+def test_a_signal_stops_between_two_steps_and_says_how_to_go_on(tmp_path: Path) -> None:
+    code = "import sys; from regionscope.cli import main; sys.argv[0] = 'regionscope'; main()"
+    options = (
+        "--steps 1000000 --size 200 --depth 1 --width 8 --points 5 --records 10 --measures total_variation".split()
+    )
+    command = [sys.executable, "-c", code, "train", str(tmp_path / "run"), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "run" / "status.json").exists() and process.poll() is None:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    with pytest.raises(rs.RunLocked, match="another process"):
+        resume(tmp_path / "run")
+    assert run_state(rs.Run.open(tmp_path / "run")) == "running"
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert f"go on with: regionscope resume {tmp_path / 'run'}" in out
+    run = rs.Run.open(tmp_path / "run")
+    state = run.latest_state()
+    assert run_state(run) == "stopped"
+    assert state is not None
+    assert state[0] == run.status["step"] > 0
+
+
+def test_the_digest_knows_data_again() -> None:
+    data = training_data(SMALL)
+    assert digest(data) == digest(training_data(SMALL))
+    other = replace(data, train=(data.train[0] + 1e-6, data.train[1]))
+    assert digest(other) != digest(data)
