@@ -444,3 +444,13 @@ def test_the_first_call_says_that_it_compiles(tmp_path: Path) -> None:
 def test_a_progress_bar_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     rs.plane_cells(case("dense").model, plane_of(case("dense")), show_progress=True)
     assert "cutting" in capsys.readouterr().err
+
+
+def test_torch_keeps_its_number_of_threads() -> None:
+    """The compiled kernels start threads of their own; whoever trains on one thread goes on so."""
+    code = (
+        "import torch, regionscope as rs; torch.set_num_threads(1);"
+        "model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU());"
+        "rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2))); assert torch.get_num_threads() == 1"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -19,8 +19,8 @@ Option = int | float | bool | str
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "momentum": lambda parameters, **options: torch.optim.SGD(parameters, momentum=0.9, **options),
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
+    "adam": lambda parameters, **options: torch.optim.Adam(parameters, fused=True, **options),
+    "adamw": lambda parameters, **options: torch.optim.AdamW(parameters, fused=True, **options),
 }
 
 

@@ -8,6 +8,7 @@ each part once at every vertex there is by then: less than one forward pass at t
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,16 @@ def exact(net: Network) -> Network:
         smooth = sorted({site.kind for site in net.sites if site.smooth})
         what = f" ({', '.join(smooth)})" if smooth else ""
         raise ValueError(f"the network is not piecewise linear{what}: it has no linear regions to find exactly")
+    start_kernel_threads()
     return net.frozen()
+
+
+@cache
+def start_kernel_threads() -> None:
+    """Let the compiled kernels start their threads, which sets torch's number of threads too, and put that back."""
+    threads = torch.get_num_threads()
+    close_decisions(np.zeros((1, 1)), np.zeros(1), 0.0)
+    torch.set_num_threads(threads)
 
 
 @dataclass
