@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 import regionscope as rs
 from regionscope import training
@@ -61,7 +63,7 @@ def test_a_run_records_scores_measures_and_weights(tmp_path: Path) -> None:
         {"optimiser": "momentum", "loss": "mse", "label_noise": 0.5},
         {"optimiser": "adam", "activation": "gelu", "init": "he", "init_scale": 2.0},
         {"model": "cnn", "width": 4, "batch_norm": True, "steps": 30},
-        {"dataset": "gaussians", "loss": "mse", "plane": True, "width": 6},
+        {"dataset": "gaussians", "loss": "mse"},
     ],
     ids=lambda changed: next(iter(changed.values())),
 )
@@ -101,6 +103,14 @@ def final_tensors(run: rs.Run) -> list[Tensor]:
     state = run.latest_state()
     assert state is not None
     return [state[1][name] for name in sorted(state[1])]
+
+
+def test_the_regions_on_a_plane_are_recorded_too(tmp_path: Path) -> None:
+    run = train(replace(SMALL, steps=1, records=2, width=5, measures=(), plane=True), tmp_path / "run")
+    assert run.steps == [0, 1]
+    cells = run.plane(0, "train", run_model(run, 0))
+    assert len(cells) == run.read(0)["planes"]["train"]
+    assert cells.verify().holds
 
 
 def test_training_leaves_the_global_random_state(tmp_path: Path) -> None:
@@ -164,6 +174,7 @@ def test_a_run_is_not_begun_twice_nor_resumed_with_other_data(tmp_path: Path) ->
 def child(path: str, ready: str) -> None:
     """What a process does that will be killed: begin the run or go on with it."""
     torch.set_num_threads(1)
+    tqdm.set_lock(threading.RLock())  # its usual one outlives a killed process
     restored = training.restored
 
     def telling(*arguments: Any) -> int:
