@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
+import pytest
 import torch
 from cases import mlp
 
 import regionscope as rs
 from regionscope.checkpoints import save_mlp
+from regionscope.cli import app
 
 COMMAND = Path(sys.executable).with_name("regionscope")
 
@@ -71,6 +73,28 @@ def test_measures_are_a_table_and_a_file(tmp_path: Path) -> None:
     count = run("measure", str(tmp_path / "net.safetensors"), "local_region_count", "--count", "5")
     assert "local region count" in count.stdout
     assert "there is no measure 'mood'" in run("measure", str(tmp_path / "net.safetensors"), "mood").stderr
+
+
+def test_runs_are_trained_resumed_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = tmp_path / "runs"  # in this process: starting one takes longer than all of it
+    options = "--steps 20 --depth 1 --width 8 --points 5 --records 4 --measures boundary_crossings".split()
+    options += "--options.boundary_crossings.directions 3 --options.boundary_crossings.radius 0.1".split()
+    app(["train", str(runs / "a"), *options])
+    trained = capsys.readouterr().out
+    assert "finished at step 20 of 20: loss" in trained
+    record = rs.Run.open(runs / "a").read(20)
+    assert "errors" not in record
+    assert record["probes"]["uniform"]["boundary_crossings"]["mean"] >= 0
+    app(["resume", str(runs / "a")])
+    assert capsys.readouterr().out == trained
+    with pytest.raises(rs.TrainingFailed, match="the loss is"):
+        app(["train", str(runs / "b"), *options, *"--optimiser sgd --loss mse --lr 1e9".split()])
+    app(["status", str(runs)])
+    table = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in table[1:3]] == ["finished", "failed"]
+    assert "the loss is" in table[3]
+    with pytest.raises(ValueError, match="there are no runs in"):
+        app(["status", str(tmp_path / "nothing")])
 
 
 def test_what_a_user_can_mend_is_said_in_one_line(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Shows where a neural network bends: its linear regions, around data, on lines and planes, and while it trains."""
 
+from regionscope.configs import Training
+from regionscope.datasets import Dataset, dataset
 from regionscope.geometry.certificates import Certificate
 from regionscope.geometry.line_cells import LineCells, curve_cells, line_cells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
@@ -26,6 +28,7 @@ from regionscope.results import Estimate
 from regionscope.runs import Run, RunExists, RunLocked, compared, runs_in
 from regionscope.segmentation import Phase, Phases, phases
 from regionscope.tracing import trace
+from regionscope.training import TrainingFailed, resume, run_model, train
 
 __version__ = "0.1.0"
 
@@ -78,11 +81,18 @@ __all__ = [
     "Run",
     "RunExists",
     "RunLocked",
+    "Training",
+    "TrainingFailed",
     "compared",
     "log_steps",
+    "resume",
+    "run_model",
     "phases",
     "runs_in",
+    "train",
     # where to measure it?
+    "Dataset",
+    "dataset",
     "interpolated_points",
     "noisy_points",
     "probe_points",

@@ -1,6 +1,8 @@
 """The `regionscope` command."""
 
+import json
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -230,8 +232,19 @@ def train(
     device
         Where to train, such as cpu or cuda.
     """
+    config = config or Training()
+    config = replace(config, options={name: read_values(given) for name, given in config.options.items()})
     bar = sys.stderr.isatty()
-    report(training.train(config or Training(), path, save_every=save_every, device=device, show_progress=bar))
+    say_end(training.train(config, path, save_every=save_every, device=device, show_progress=bar))
+
+
+def read_values(given: dict[str, str]) -> dict[str, Any]:
+    """Options as the shell gives them: numbers, true, false and lists as JSON writes them, all else as text."""
+    read: dict[str, Any] = dict(given)
+    for name, text in given.items():
+        with suppress(json.JSONDecodeError):
+            read[name] = json.loads(text)
+    return read
 
 
 @app.command
@@ -247,10 +260,10 @@ def resume(path: Path, *, save_every: float = 60.0, device: str = "cpu") -> None
     device
         Where to train, such as cpu or cuda.
     """
-    report(training.resume(path, save_every=save_every, device=device, show_progress=sys.stderr.isatty()))
+    say_end(training.resume(path, save_every=save_every, device=device, show_progress=sys.stderr.isatty()))
 
 
-def report(run: Run) -> None:
+def say_end(run: Run) -> None:
     """Say how training ended."""
     status = run.status
     numbers = ", ".join(f"{name.replace('_', ' ')} {status[name]:.4g}" for name in training.SCORES if name in status)

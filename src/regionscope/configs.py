@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,6 @@ from regionscope.models import built
 from regionscope.monitor import USUAL, Probe
 from regionscope.probes import uniform_points
 
-Option = int | float | bool | str
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "momentum": lambda parameters, **options: torch.optim.SGD(parameters, momentum=0.9, **options),
@@ -107,7 +106,7 @@ class Training:
     seed: int = 0
     records: int = 50
     measures: tuple[str, ...] = USUAL
-    options: dict[str, dict[str, Option]] = field(default_factory=dict)
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
     points: int = 200
     plane: bool = False
 
