@@ -437,6 +437,15 @@ def test_a_lightning_training_that_fails_leaves_a_closed_run(tmp_path: Path) -> 
     assert Run.open(tmp_path / "run").steps == list(range(9))
 
 
+def test_a_lightning_callback_with_loggers_can_be_sent_to_other_processes(tmp_path: Path) -> None:
+    from regionscope.integrations.lightning import RegionScopeCallback
+
+    loggers = [TensorBoard(tmp_path / "logs"), WandB("project", mode="offline"), CSV(tmp_path / "a.csv")]
+    again = pickle.loads(pickle.dumps(RegionScopeCallback({"train": POINTS}, steps=[0], loggers=loggers)))
+    assert again.watch.options["loggers"][1].options == {"project": "project", "mode": "offline"}
+    assert not list(tmp_path.iterdir())
+
+
 def test_wrong_options_of_a_callback_are_told_before_training() -> None:
     import lightning.pytorch as L
 

@@ -1,9 +1,11 @@
 """The measures as torchmetrics: updated batch by batch, mergeable, right under distributed training.
 
-crossings = BoundaryCrossings(model, radius=0.1)    # or metric("boundary_crossings", model, radius=0.1)
-for batch in loader:
-    crossings.update(batch)
-print(crossings.compute(), crossings.stderr)
+    crossings = BoundaryCrossings(model, radius=0.1)    # or metric("boundary_crossings", model, radius=0.1)
+    for batch in loader:
+        crossings.update(batch)
+    print(crossings.compute(), crossings.stderr)
+
+There is a class for every measure, with its name: LocalComplexity, LocalRank, TotalVariation and so on.
 """
 
 import inspect
@@ -119,7 +121,7 @@ def metric(measure: str, model: Model | Network, **options: Any) -> PointMetric:
 
 
 def __getattr__(name: str) -> type[PointMetric]:
-    """The classes by their names: LocalComplexity, BoundaryCrossings and so on."""
+    """The classes by their names."""
     for found in METRICS.values():
         if found.__name__ == name:
             return found
