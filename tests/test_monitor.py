@@ -192,6 +192,11 @@ def test_steps_are_spaced_on_a_logarithmic_scale() -> None:
         rs.log_steps(0, 5)
 
 
+def test_probes_follow_the_model_to_another_dtype() -> None:
+    monitor = rs.Monitor(network().double(), {"train": (POINTS, LABELS)}, measures=["certified_radius"], strict=True)
+    assert monitor(0) is not None
+
+
 def test_compiled_models_are_measured() -> None:
     model = network()
     compiled = torch.compile(model, backend="eager")

@@ -153,7 +153,8 @@ class Monitor:
         record: dict[str, Any] = {"scalars": {n: float(v) for n, v in (scalars or {}).items()}, "probes": {}}
         self._cells, self._errors = {}, {}
         with undisturbed(self.model):
-            for name, (points, labels) in self.probes.items():
+            for name, probe in self.probes.items():
+                points, labels = placed(unwrapped(self.model), *probe)
                 found = {m: self._one(m, name, points, labels) for m in self.measures}
                 record["probes"][name] = {m: f for m, f in found.items() if f is not None}
             for name, plane in self.planes.items() if leads() else ():
@@ -207,7 +208,7 @@ class Monitor:
         try:
             if x is not None and len(x):
                 net = trace(unwrapped(self.model), x[:1], allow_smooth=True)
-                part = measured(measure, net, x.to(net.device, net.dtype), y, seed=self.seed, **options)
+                part = measured(measure, net, x, y, seed=self.seed, **options)
         except Exception as failure:
             error = failure
         parts = gathered((part, error))
@@ -290,6 +291,15 @@ def checked_probe(name: str, probe: Probe) -> tuple[Tensor, Tensor | None]:
     if labels is not None and len(labels) != len(points):
         raise ValueError(f"probe {name!r} has {len(points)} points and {len(labels)} labels")
     return points.detach(), labels
+
+
+def placed(model: Model, points: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The probe where the model is by now, in its dtype: trainers move models about."""
+    parameters = model.parameters() if isinstance(model, nn.Module) else ()
+    parameter = next((p for p in parameters if p.is_floating_point()), None)
+    if parameter is None:
+        return points, labels
+    return points.to(parameter.device, parameter.dtype), None if labels is None else labels.to(parameter.device)
 
 
 def checked_measures(

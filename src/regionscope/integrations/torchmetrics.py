@@ -1,0 +1,128 @@
+"""The measures as torchmetrics: updated batch by batch, mergeable, right under distributed training.
+
+    crossings = BoundaryCrossings(model, radius=0.1)    # or metric("boundary_crossings", model, radius=0.1)
+    for batch in loader:
+        crossings.update(batch)
+    print(crossings.compute(), crossings.stderr)
+
+There is a class for every measure, with its name: LocalComplexity, LocalRank, TotalVariation and so on.
+"""
+
+import inspect
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from regionscope.integrations import extra
+from regionscope.measures import MEASURES, measured
+from regionscope.monitor import undisturbed
+from regionscope.network import Network
+from regionscope.results import Estimate
+from regionscope.tracing import Model, first_tensor
+
+with extra("torchmetrics"):
+    from torchmetrics import Metric
+
+SYNCHRONISING = {
+    "compute_on_cpu", "dist_sync_on_step", "process_group", "dist_sync_fn", "distributed_available_fn",
+    "sync_on_compute", "compute_with_cache",
+}  # fmt: skip
+
+
+class PointMetric(Metric):
+    """A measure of the model at all points seen so far: `compute()` is the mean over them, `stderr` its error.
+
+    Takes the options of the measure, and those of every metric. Every update draws from the same `seed`, so all batches
+    share their directions, and neither their order nor the number of processes matters. The model stays yours: it is
+    no part of the metric's parameters or state, and clones of the metric share it.
+    """
+
+    measure: ClassVar[str]
+    full_state_update = False
+    is_differentiable = False
+    total: Tensor
+    squares: Tensor
+    count: Tensor
+
+    def __init__(self, model: Model | Network, *, seed: int = 0, **options: Any) -> None:
+        super().__init__(**{name: options.pop(name) for name in SYNCHRONISING & options.keys()})
+        taken = inspect.signature(MEASURES[self.measure]).parameters.values()
+        allowed = [p.name for p in taken if p.kind is p.KEYWORD_ONLY and p.name not in ("generator", "differentiable")]
+        for name in options.keys() - set(allowed):
+            raise TypeError(f"{self.measure} has no option {name!r} here; it has {', '.join(allowed)}")
+        self.held, self.seed, self.options = Held(model), seed, options
+        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("squares", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("count", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    def update(self, data: Any, labels: Tensor | None = None) -> None:
+        """Measure at the points of a batch: a tensor (n, ...), or a tuple or dict whose first tensor it is."""
+        # some measures differentiate inside, which inference mode and its tensors do not allow
+        with torch.inference_mode(False), torch.enable_grad(), undisturbed(self.held.model):
+            points, classes = first_tensor(data).clone(), None if labels is None else labels.clone()
+            found = measured(self.measure, self.held.model, points, classes, seed=self.seed, **self.options)
+        if not isinstance(found, Estimate):
+            raise TypeError(f"with these options {self.measure} gives several results; make a metric for each")
+        self.total = self.total + found.per_point.sum()
+        self.squares = self.squares + (found.per_point**2).sum()
+        self.count = self.count + found.n
+
+    def compute(self) -> Tensor:
+        """The mean over all points, of all processes."""
+        mean = self.total / self.count
+        self.spread = ((self.squares / self.count - mean**2).clamp_min(0) / (self.count - 1)).sqrt()
+        return mean
+
+    @property
+    def stderr(self) -> Tensor:
+        """The standard error of the mean over points; NaN for a single point."""
+        self.compute()
+        return self.spread
+
+    def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
+        """Add what another metric of this kind has seen."""
+        super().merge_state(incoming_state)
+        self._computed = None  # torchmetrics would answer with the mean before the merge
+
+
+class Held:
+    """A model that is no submodule, and not copied with its metric."""
+
+    def __init__(self, model: Model | Network) -> None:
+        self.model = model
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Held":
+        return Held(memo.get(id(self.model), self.model))  # the copy, where metric and model are copied together
+
+
+def twin(measure: str) -> type[PointMetric]:
+    """The metric class of a measure."""
+    name = measure.title().replace("_", "")
+    about = f"`{measure}` as a metric; see `PointMetric` and `regionscope.{measure}`."
+    return type(name, (PointMetric,), {"measure": measure, "__doc__": about, "__module__": __name__})
+
+
+METRICS = {measure: twin(measure) for measure in MEASURES}
+
+
+def metric(measure: str, model: Model | Network, **options: Any) -> PointMetric:
+    """The metric for a measure by its name.
+
+    >>> from torch import nn
+    >>> rank = metric("local_rank", nn.Sequential(nn.Linear(3, 5), nn.ReLU()), eps=0)
+    >>> rank.update(torch.zeros(2, 3))
+    >>> rank.compute()
+    tensor(3., dtype=torch.float64)
+    """
+    if measure not in METRICS:
+        raise ValueError(f"there is no measure {measure!r}; there are {', '.join(METRICS)}")
+    return METRICS[measure](model, **options)
+
+
+def __getattr__(name: str) -> type[PointMetric]:
+    """The classes by their names."""
+    for found in METRICS.values():
+        if found.__name__ == name:
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
