@@ -346,7 +346,7 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0) ->
     print(f"\n{records_table(run)}\n")
     if len(run.steps) >= 4:
         print(f"boundary crossings at the training images:\n{run.phases()}\n")
-    report(run)
+    say_end(run)
     print(f"look at {', '.join(map(str, files))}")
 
 
