@@ -22,11 +22,16 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_demo_traces_a_trained_network() -> None:
-    result = run("demo", "--steps", "150")
-    assert result.returncode == 0, result.stderr
-    assert "affine inside the pattern of each point: True" in result.stdout
-    assert "Network(3 sites, 80 units, 3 layers, piecewise linear)" in result.stdout
+def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
+    for _ in range(2):  # the second time everything is there already
+        result = run("demo", "--steps", "12", "--out", str(tmp_path))
+        assert result.returncode == 0, result.stderr
+        assert "boundary crossings" in result.stdout
+        assert "finished at step 12 of 12" in result.stdout
+        assert {"curves.png", "planes.png", "report.md", "run"} == {p.name for p in tmp_path.iterdir()}
+    again = run("report", str(tmp_path / "run"), "--out", str(tmp_path / "again"))
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again" / "report.md").read_text() == (tmp_path / "report.md").read_text()
 
 
 def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:

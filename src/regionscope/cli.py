@@ -317,7 +317,7 @@ DEMO = Training(
     depth=4, width=64, loss="mse", optimiser="adamw", lr=1e-3, weight_decay=0.01, batch_size=200, steps=40_000,
     records=36, points=300, plane=True,
     measures=("boundary_crossings", "local_complexity", "local_rank", "total_variation", "robust_accuracy"),
-    options={"robust_accuracy": {"points": 100}},
+    options={"robust_accuracy": {"points": 100, "bounds": (0.0, 1.0)}},
 )  # fmt: skip
 
 
@@ -338,6 +338,7 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0) ->
     """
     path, bar = out / "run", sys.stderr.isatty()
     print(f"784-64x4-10 on 1000 MNIST images, {steps:,} steps of AdamW on the squared error; everything goes to {out}")
+    torch.set_num_threads(1)  # layers this small are slower on more
     if (path / "run.json").exists():
         run = training.resume(path, show_progress=bar)
     else:
