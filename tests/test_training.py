@@ -241,9 +241,8 @@ def test_a_signal_stops_between_two_steps_and_says_how_to_go_on(tmp_path: Path) 
     )
     command = [sys.executable, "-c", code, "train", str(tmp_path / "run"), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "run" / "status.json").exists() and process.poll() is None:
+    while not (tmp_path / "run" / "steps" / "000000001").exists() and process.poll() is None:
         time.sleep(0.05)
-    time.sleep(0.3)
     with pytest.raises(rs.RunLocked, match="another process"):
         resume(tmp_path / "run")
     assert run_state(rs.Run.open(tmp_path / "run")) == "running"
