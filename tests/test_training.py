@@ -62,7 +62,7 @@ def test_a_run_records_scores_measures_and_weights(tmp_path: Path) -> None:
         {"optimiser": "sgd", "weight_decay": 0.1},
         {"optimiser": "momentum", "loss": "mse", "label_noise": 0.5},
         {"optimiser": "adam", "activation": "gelu", "init": "he", "init_scale": 2.0},
-        {"model": "cnn", "width": 4, "batch_norm": True, "steps": 30},
+        {"model": "cnn", "width": 2, "batch_norm": True, "size": 64, "test_size": 20, "points": 2, "steps": 30},
         {"dataset": "gaussians", "loss": "mse"},
     ],
     ids=lambda changed: next(iter(changed.values())),
