@@ -62,7 +62,7 @@ def test_a_run_records_scores_measures_and_weights(tmp_path: Path) -> None:
         {"optimiser": "sgd", "weight_decay": 0.1},
         {"optimiser": "momentum", "loss": "mse", "label_noise": 0.5},
         {"optimiser": "adam", "activation": "gelu", "init": "he", "init_scale": 2.0},
-        {"model": "cnn", "width": 4, "batch_norm": True, "steps": 30},
+        {"model": "cnn", "width": 2, "batch_norm": True, "size": 64, "test_size": 20, "points": 2, "steps": 30},
         {"dataset": "gaussians", "loss": "mse"},
     ],
     ids=lambda changed: next(iter(changed.values())),
@@ -241,9 +241,8 @@ def test_a_signal_stops_between_two_steps_and_says_how_to_go_on(tmp_path: Path) 
     )
     command = [sys.executable, "-c", code, "train", str(tmp_path / "run"), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "run" / "status.json").exists() and process.poll() is None:
+    while not (tmp_path / "run" / "steps" / "000000001").exists() and process.poll() is None:
         time.sleep(0.05)
-    time.sleep(0.3)
     with pytest.raises(rs.RunLocked, match="another process"):
         resume(tmp_path / "run")
     assert run_state(rs.Run.open(tmp_path / "run")) == "running"
