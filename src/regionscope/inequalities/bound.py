@@ -104,25 +104,29 @@ class Samples:
         left_out = np.broadcast_to(np.asarray(statistic(self.means_without), dtype=float), (n,))
         if not np.isfinite(left_out).all():
             return Term(value, math.nan)
-        return Term(value, float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())))
+        size = float(np.abs(left_out).max()) or 1.0  # squares of what c_eta divides may not be representable
+        return Term(value, size * math.sqrt((n - 1) * float(np.var(left_out / size))))
 
 
 def compared(
     samples: Samples, name: str, reference: str, *, printed: bool, left: Statistic, right: Statistic,
-    terms: dict[str, Statistic | float], note: str = "", judged: bool = True,
+    terms: dict[str, Statistic | float], note: str = "", judged: bool = True, size: Statistic | None = None,
 ) -> Bound:  # fmt: skip
-    """The inequality left <= right of two functions of the means, judged if asked to."""
-    low, high = samples.term(left).value, samples.term(right).value
+    """The inequality left <= right of two functions of the means, judged if asked to.
+
+    `size` is that of the numbers whose difference a side is, if they are larger: rounding grows with them.
+    """
+    low, high = float(left(samples.means)), float(right(samples.means))
     margin = samples.term(lambda m: right(m) - left(m))
     found = {
         name: samples.term(term) if callable(term) else Term(float(term))
         for name, term in terms.items()
     }  # fmt: skip
-    holds = verdict(low, high, margin.stderr) if judged else None
+    holds = verdict(low, high, margin.stderr, float(size(samples.means)) if size else 0.0) if judged else None
     return Bound(name, reference, printed, low, high, holds, margin.stderr, found, note)
 
 
-def verdict(left: float, right: float, stderr: float) -> bool | None:
+def verdict(left: float, right: float, stderr: float, size: float = 0.0) -> bool | None:
     """Whether left <= right at 3 standard errors; None if it cannot be told.
 
     >>> verdict(1.0, 2.0, 0.1), verdict(2.0, 1.0, 0.1), verdict(1.0, 1.1, 0.1)
@@ -132,7 +136,7 @@ def verdict(left: float, right: float, stderr: float) -> bool | None:
         return None
     if math.isinf(right) or math.isinf(left):
         return left <= right
-    slack = ROUNDING * max(abs(left), abs(right))
+    slack = ROUNDING * max(abs(left), abs(right), size)
     error = STANDARD_ERRORS * stderr
     if right - left >= error - slack:  # never so if the error is not known
         return True

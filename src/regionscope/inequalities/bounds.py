@@ -17,7 +17,7 @@ from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.tracing import Model, as_network
 
-SAMPLED = (
+OF_COMPLEXITY = (
     complexity_bounds.gradient_constant,
     complexity_bounds.lipschitz_constant,
     complexity_bounds.upper_by_gradients,
@@ -26,9 +26,6 @@ SAMPLED = (
     complexity_bounds.rank_by_complexity,
     complexity_bounds.upper_by_exact_rank,
     complexity_bounds.variation_by_complexity,
-    norm_bounds.at_the_optimum,
-    region_bounds.boundary_volume,
-    region_bounds.distance_below,
 )
 
 
@@ -71,8 +68,11 @@ def bounds(
     )  # fmt: skip
     c = constants(net, chain, samples, sigma=sigma, eta=eta, eps=eps, kind=constants_from)
     cost = balanced(net, chain)
-    found = [row for rows in SAMPLED for row in rows(c, samples)]
+    found = [row for rows in OF_COMPLEXITY for row in rows(c, samples)]
     found += norm_bounds.upper_by_norm(c, samples, None if cost is None else cost.cost)
+    found += norm_bounds.at_the_optimum(c, samples)
+    found += region_bounds.boundary_volume(c, samples)
+    found += region_bounds.distance_below(c, samples)
     found += region_bounds.regions_on_lines(net, points, c, draws=draws, generator=generator)
     if net.input_shape == net.output_shape == (1,) and float(points.min()) < float(points.max()):
         found.append(certificate_row(net, points))

@@ -90,7 +90,7 @@ def lower_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
     yield compared(
         samples, name, reference, printed=False, right=total("LC"),
         left=lambda m: c.bias_eta * m["slopes"].sum(axis=-1) - tail(c)(m) - lost(c, m),
-        terms={**common, "C_grad": c.largest_gradient, "xi": tail(c)},
+        terms={**common, "C_grad": c.largest_gradient, "xi": tail(c)}, size=times(c.bias_eta, "slopes"),
     )  # fmt: skip
 
 
@@ -198,14 +198,14 @@ def variation_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
         yield compared(
             samples, name, reference, printed=True, right=total("LC"),
             left=lambda m: m["TV"] * divided(H * c.bias_eta, C) - tail(c)(m) - m["not good"] * G * c.bias,
-            terms={**common, "max C_l": C, "C_grad": G},
+            terms={**common, "max C_l": C, "C_grad": G}, size=times(c.bias_eta, "slopes"),
         )  # fmt: skip
     if c.lipschitz is None:
         yield unavailable(name, reference, False, NO_CHAIN)
         return
     inverse = sum(divided(1.0, float(C)) for C in c.lipschitz)  # 1/0: then TV is 0 and so is the product
     yield compared(
-        samples, name, reference, printed=False, right=total("LC"),
+        samples, name, reference, printed=False, right=total("LC"), size=times(c.bias_eta, "slopes"),
         left=lambda m: c.bias_eta * m["TV"] * inverse - tail(c)(m) - lost(c, m),
         terms={
             **common, "C_grad": c.largest_gradient,
