@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.inequalities.bound import ROUNDING, Samples, verdict
+from regionscope.inequalities.bound import ROUNDING, Samples, standard_errors, verdict
 from regionscope.inequalities.chains import chain_of
 
 NETWORKS = 8  # of each drawn shape
@@ -413,9 +413,10 @@ def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
 
 def test_verdicts_are_statistical() -> None:
     assert verdict(1.0, 1.0, 0.0) is True
-    assert verdict(1.0, 1.2, 0.1) is None and verdict(1.2, 1.0, 0.1) is None
-    assert verdict(1.0, 1.4, 0.1) is True and verdict(1.4, 1.0, 0.1) is False
+    assert verdict(1.0, 1.2, 0.3) is None and verdict(1.2, 1.0, 0.3) is None
+    assert verdict(1.0, 1.4, 0.3) is True and verdict(1.4, 1.0, 0.3) is False
     assert verdict(1.0, math.inf, math.nan) is True
+    assert standard_errors(100_000) == pytest.approx(3.0, rel=1e-3) and standard_errors(4) > 9
     assert verdict(math.nan, 1.0, 0.0) is None and verdict(1.0, 2.0, math.nan) is None
 
 

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 Array = NDArray[np.float64]
 Means = dict[str, Array]  # quantity -> its mean (), or (layers,); with one point left out at a time, (rows, ...)
@@ -29,8 +30,8 @@ class Term:
 class Bound:
     """An inequality left <= right on a network: with the paper's constants if `printed`, else with ones that hold.
 
-    `holds` is True or False if the difference of the sides is beyond 3 standard errors (or has no error), None if that
-    is undecided or if no verdict can be given; `note` says why.
+    `holds` is True or False if the difference of the sides is beyond 3 standard errors (more for few points) or has no
+    error, None if that is undecided or if no verdict can be given; `note` says why.
     """
 
     name: str
@@ -122,14 +123,21 @@ def compared(
         name: samples.term(term) if callable(term) else Term(float(term))
         for name, term in terms.items()
     }  # fmt: skip
-    holds = verdict(low, high, margin.stderr, float(size(samples.means)) if size else 0.0) if judged else None
+    error = standard_errors(samples.rows) * margin.stderr
+    holds = verdict(low, high, error, float(size(samples.means)) if size else 0.0) if judged else None
     return Bound(name, reference, printed, low, high, holds, margin.stderr, found, note)
 
 
-def verdict(left: float, right: float, stderr: float, size: float = 0.0) -> bool | None:
-    """Whether left <= right at 3 standard errors; None if it cannot be told.
+@lru_cache
+def standard_errors(rows: int) -> float:
+    """How many make a difference real: 3, and more for few rows, whose spread is itself uncertain (Student's t)."""
+    return float(stats.t.isf(stats.norm.sf(STANDARD_ERRORS), rows - 1)) if rows > 1 else math.nan
 
-    >>> verdict(1.0, 2.0, 0.1), verdict(2.0, 1.0, 0.1), verdict(1.0, 1.1, 0.1)
+
+def verdict(left: float, right: float, error: float, size: float = 0.0) -> bool | None:
+    """Whether left <= right, beyond an error of their difference; None if it cannot be told.
+
+    >>> verdict(1.0, 2.0, 0.3), verdict(2.0, 1.0, 0.3), verdict(1.0, 1.1, 0.3)
     (True, False, None)
     """
     if math.isnan(left) or math.isnan(right):
@@ -137,7 +145,6 @@ def verdict(left: float, right: float, stderr: float, size: float = 0.0) -> bool
     if math.isinf(right) or math.isinf(left):
         return left <= right
     slack = ROUNDING * max(abs(left), abs(right), size)
-    error = STANDARD_ERRORS * stderr
     if right - left >= error - slack:  # never so if the error is not known
         return True
     return False if right - left < -error - slack else None

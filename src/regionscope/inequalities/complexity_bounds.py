@@ -67,7 +67,7 @@ def lower_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
     Printed: xi = Theta(exp(-eta^2/2 sigma^2)/eta^2) instead of c_eta tail, with no constant. The proof takes
     P(|z - b| > eta) <= E[z^2 + b^2]/eta^2, where |z - b| should be |z - beta| (rho is centred there) and the square
     (z - b)^2 is not bounded by z^2 + b^2. With xi = c_eta C_grad sum_i E[z_i^2 + b_i^2]/eta^2, one unit z = -a with
-    beta = a = 10 sigma and eta = 1.98 a has right side 3e-86 sigma^-1 and left side 20 times that.
+    beta = a = 10 sigma and eta = 1.98 a has a left side more than 20 times its LC.
     """
     name, reference = "complexity from below by gradients", "LC Cor. 3 (8)"
     common: dict[str, Statistic | float] = {
