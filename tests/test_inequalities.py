@@ -45,14 +45,11 @@ def set_to(model: nn.Sequential, *weights: Sequence[Sequence[float]] | Tensor, b
 
 def assert_valid_forms_hold(found: list[rs.Bound]) -> None:
     for b in found:
-        if b.printed or b.note.startswith("not available"):
-            continue
-        if b.reference == "HR Cor. 8":  # holds for the mean over noise, not for every draw
-            assert b.holds is not False, b
-        else:
-            xi = b.terms["xi"].value if "xi" in b.terms else 0.0  # may be nearly all of what it is taken off
-            assert b.left <= b.right + ROUNDING * (abs(b.left) + abs(b.right) + xi), b
-            assert b.holds is not False, b
+        if b.printed or b.note.startswith("not available") or b.reference == "HR Cor. 8":
+            continue  # the last holds for the mean over noise, not for every draw: it has a test of its own
+        xi = b.terms["xi"].value if "xi" in b.terms else 0.0  # may be nearly all of what it is taken off
+        assert b.left <= b.right + ROUNDING * (abs(b.left) + abs(b.right) + xi), b
+        assert b.holds is not False, b
 
 
 shapes = st.tuples(
@@ -76,7 +73,7 @@ def check_networks(shape: tuple[int, list[int], int, int], networks: int) -> Non
         assert_valid_forms_hold(found)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(shapes)
 def test_the_valid_forms_hold_on_hundreds_of_networks_in_thousands_of_draws(
     shape: tuple[int, list[int], int, int],
@@ -409,6 +406,18 @@ def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
     samples = Samples({"x": x, "y": 2 * x + 1}, {})
     assert samples.term(lambda m: m["x"]).stderr == pytest.approx(x.std(ddof=1) / math.sqrt(50))
     assert samples.term(lambda m: m["y"] - 2 * m["x"]).stderr == pytest.approx(0, abs=1e-12)  # they share their points
+
+
+@pytest.mark.parametrize("widths", [(1, 1), (3, 20), (10, 30, 30)])
+@pytest.mark.parametrize("sigma", [0.01, 10.0])
+def test_the_distance_bound_holds_with_many_draws(widths: tuple[int, ...], sigma: float) -> None:
+    torch.manual_seed(0)
+    model, x = mlp(*widths, 1).double(), torch.randn(30, widths[0]).double()
+    found = rs.bounds(model, x, sigma=sigma, draws=100, generator=torch.Generator().manual_seed(0))
+    _, valid = rows(found, "HR Cor. 8")
+    assert valid.left < valid.right
+    if sigma == 10.0:  # where all densities are nearly C_bias and units many, it is attained up to a factor of 2
+        assert valid.ratio > 0.3 or widths == (1, 1)
 
 
 def test_verdicts_are_statistical() -> None:

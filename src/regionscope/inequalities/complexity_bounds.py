@@ -172,8 +172,14 @@ def rank_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
 
 
 def slopes_over(c: Constants, most: float, small: float) -> Statistic:
-    """(LC + xi + B most)/small."""
-    return lambda m: (m["LC"].sum(axis=-1) + tail(c)(m) + m["not good"] * most) / small if small else math.inf
+    """(LC + xi + B most)/small, infinite where that cannot be represented."""
+
+    def right(m: Means) -> Array:
+        above = m["LC"].sum(axis=-1) + tail(c)(m) + m["not good"] * most
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return np.where(above > 0, above / small, 0.0)
+
+    return right
 
 
 def variation_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
