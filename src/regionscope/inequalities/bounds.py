@@ -81,7 +81,7 @@ def bounds(
 
 def certificate_row(net: Network, points: Tensor) -> Bound:
     """LC Prop. 6 at all points: certified radius <= distance to the nearest adversarial point. It holds as printed."""
-    heights, edges = np.histogram(points.numpy(), bins="sqrt", density=True)
+    heights, edges = np.histogram(points.cpu().numpy(), bins="sqrt", density=True)
     found = univariate_certificate(net, points, density=(heights, edges))
     low, high = found.domain
     true = np.minimum(found.distance, high - low)  # beyond the domain nothing is claimed

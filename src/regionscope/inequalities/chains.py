@@ -75,16 +75,16 @@ def chain_of(net: Network) -> Chain | None:
         made = {v for step in part.steps for v in step.results} | part.constants.keys() | {source}
         if not needed <= made:
             return None
-    maps = [affine(part, source) for part, source in zip(parts[::2], sources[::2], strict=True)]
+    maps = [affine(part, source, net.device) for part, source in zip(parts[::2], sources[::2], strict=True)]
     bends = zip(parts[1::2], sources[1::2], net.sites, strict=True)
     return Chain(
         tuple(maps),
-        tuple(piece_slopes(part, source, site) for part, source, site in bends),
+        tuple(piece_slopes(part, source, site, net.device) for part, source, site in bends),
         tuple(site.breakpoints for site in net.sites),
     )
 
 
-def affine(part: Program, source: int) -> Affine:
+def affine(part: Program, source: int, device: torch.device) -> Affine:
     """The affine map of a part of a program, by its values at 0 and at the unit vectors."""
     shape, target = part.shapes[source], part.outputs[0]
     inputs = math.prod(point_shape(shape))
@@ -93,12 +93,12 @@ def affine(part: Program, source: int) -> Affine:
         value = part.resume({source: from_rows(rows, shape)}, len(rows))[0]
         return to_rows(value, part.shapes[target], len(rows))
 
-    offset = at(torch.zeros(1, inputs, dtype=torch.float64))[0]
+    offset = at(torch.zeros(1, inputs, dtype=torch.float64, device=device))[0]
     keep = inputs * len(offset) <= ENTRIES
     columns, row_sums, row_squares, largest_column = [], 0 * offset, 0 * offset, 0.0
     for start in range(0, inputs, AT_ONCE):
-        units = torch.zeros(min(AT_ONCE, inputs - start), inputs, dtype=torch.float64)
-        units[:, start : start + AT_ONCE] = torch.eye(len(units), dtype=torch.float64)
+        units = torch.zeros(min(AT_ONCE, inputs - start), inputs, dtype=torch.float64, device=device)
+        units[:, start : start + AT_ONCE] = torch.eye(len(units), dtype=torch.float64, device=device)
         some = at(units) - offset
         row_sums, row_squares = row_sums + some.abs().sum(dim=0), row_squares + some.square().sum(dim=0)
         largest_column = max(largest_column, float(some.abs().sum(dim=1).max()))
@@ -117,11 +117,11 @@ def affine(part: Program, source: int) -> Affine:
     )  # fmt: skip
 
 
-def piece_slopes(part: Program, source: int, site: Site) -> Tensor:
+def piece_slopes(part: Program, source: int, site: Site, device: torch.device) -> Tensor:
     """The slope of each unit on each piece of its activation, (pieces, units)."""
     b = site.breakpoints
     inside = [(low + high) / 2 for low, high in pairwise(b)]
-    places = torch.tensor([b[0] - 1, *inside, b[-1] + 1] if b else [0.0], dtype=torch.float64)
+    places = torch.tensor([b[0] - 1, *inside, b[-1] + 1] if b else [0.0], dtype=torch.float64, device=device)
     rows = places[:, None].expand(-1, site.units).clone()
     with torch.enable_grad():
         rows.requires_grad_()

@@ -39,7 +39,7 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     if firsts[0].offset.shape != firsts[1].offset.shape:
         raise ValueError("the two networks have different widths; compare checkpoints of one network")
     lc = [local_complexity(net.frozen(), points, sigma=sigma, good=False).per_point for net in nets]
-    samples = Samples({"before": lc[0], "after": lc[1], "x": points.flatten(1).norm(dim=1).numpy()}, {})
+    samples = Samples({"before": lc[0], "after": lc[1], "x": points.flatten(1).norm(dim=1).cpu().numpy()}, {})
     a, b = firsts
     assert a.matrix is not None and b.matrix is not None
     dw, db = (b.matrix - a.matrix).norm(dim=1), (b.offset - a.offset).abs()
