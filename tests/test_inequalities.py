@@ -172,6 +172,15 @@ def test_a_large_eps_breaks_the_second_part_of_theorem_5() -> None:
     assert valid.right == pytest.approx(3 * math.exp(0.005))
 
 
+def test_an_eta_beyond_all_noise_says_nothing() -> None:
+    model = mlp(2, 3, 1)
+    set_to(model, torch.eye(2).repeat(2, 1)[:3], torch.ones(1, 3))
+    for sigma in (0.01, 1 / 37, 1 / 38.5):  # exp(-eta^2 / 2 sigma^2) underflows, or nearly
+        found = rs.bounds(model, torch.ones(2, 2), sigma=sigma, eta=1.0)
+        assert_valid_forms_hold(found)
+    assert rows(rs.bounds(model, torch.ones(2, 2), sigma=0.01, eta=1.0), "LC Thm 5 (12)")[1].right == math.inf
+
+
 def test_random_networks_break_proposition_8() -> None:
     torch.manual_seed(0)
     model = mlp(3, 64, 1)

@@ -163,7 +163,7 @@ def rank_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
         most = (1 if printed else c.breakpoints) * C * c.bias
         yield compared(
             samples, name, reference, printed=printed, left=total("rank"),
-            right=slopes_over(c, most, c.bias_eta * c.eps**power),
+            right=slopes_over(c, most, c.eps**power),
             terms={
                 "LC": total("LC"), "xi": tail(c), "B": one("not good"), "C_grad": C, "C_bias": c.bias,
                 "c_eta": c.bias_eta, "eps": c.eps, **by_layer("rank", "LR", len(c.widths)),
@@ -172,12 +172,14 @@ def rank_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
 
 
 def slopes_over(c: Constants, most: float, small: float) -> Statistic:
-    """(LC + xi + B most)/small, infinite where that cannot be represented."""
+    """((LC + B most)/c_eta + tail)/small; infinite, so that it says nothing, if c_eta vanishes."""
 
     def right(m: Means) -> Array:
-        above = m["LC"].sum(axis=-1) + tail(c)(m) + m["not good"] * most
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            return np.where(above > 0, above / small, 0.0)
+        above = m["LC"].sum(axis=-1) + m["not good"] * most
+        if c.bias_eta == 0:
+            return np.full_like(above, np.inf)
+        with np.errstate(over="ignore"):
+            return np.asarray((above / c.bias_eta + m["tail"].sum(axis=-1)) / small)
 
     return right
 

@@ -12,6 +12,7 @@ from regionscope.inequalities.chains import Chain, products
 from regionscope.network import Network
 
 KINDS = ("product", "data")
+SMALLEST = 1e-290  # products of smaller numbers lose digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,9 @@ class Constants:
 
     @property
     def bias_eta(self) -> float:
-        """c_eta, the density at distance eta from the mean."""
-        return self.bias * math.exp(-((self.eta / self.sigma) ** 2) / 2)
+        """c_eta, the density at distance eta from the mean; 0, a smaller and so valid one, if it is near underflow."""
+        density = self.bias * math.exp(-((self.eta / self.sigma) ** 2) / 2)
+        return density if density > SMALLEST else 0.0
 
     @property
     def units(self) -> int:
