@@ -121,3 +121,16 @@ def test_an_unknown_command_fails() -> None:
     result = run("nonsense")
     assert result.returncode != 0
     assert "nonsense" in result.stdout + result.stderr
+
+
+def test_bounds_print_both_forms_of_every_inequality(tmp_path: Path) -> None:
+    save_mlp(mlp(784, 12, 10), tmp_path / "net.safetensors")
+    out, plot = tmp_path / "b.json", tmp_path / "b.png"
+    result = run(
+        "bounds", str(tmp_path / "net.safetensors"), "--count", "10", "--out", str(out), "--plot", str(plot), "--terms"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "LC Thm 7 (13)" in result.stdout and "printed" in result.stdout and "C_bias" in result.stdout
+    found = json.loads(out.read_text())
+    assert all(row["holds"] is not False for row in found if not row["printed"])
+    assert plot.stat().st_size > 5000

@@ -7,6 +7,11 @@ from regionscope.geometry.line_cells import LineCells, curve_cells, line_cells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.geometry.sweep import TooManyCells
+from regionscope.inequalities.bound import Bound, Term
+from regionscope.inequalities.bounds import bounds
+from regionscope.inequalities.change import complexity_change
+from regionscope.inequalities.representation import RepresentationCost, representation_cost
+from regionscope.inequalities.univariate import UnivariateCertificate, univariate_certificate
 from regionscope.measures import MEASURES
 from regionscope.measures.comparison import Comparison, compare_complexities
 from regionscope.measures.complexity import complexity_density, local_complexity
@@ -90,6 +95,15 @@ __all__ = [
     "phases",
     "runs_in",
     "train",
+    # which of the papers' bounds hold on it, and how tightly?
+    "Bound",
+    "RepresentationCost",
+    "Term",
+    "UnivariateCertificate",
+    "bounds",
+    "complexity_change",
+    "representation_cost",
+    "univariate_certificate",
     # where to measure it?
     "Dataset",
     "dataset",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope import training
+from regionscope import plots, training
 from regionscope.checkpoints import load_model
 from regionscope.configs import Training
 from regionscope.datasets import mnist_sample
@@ -149,9 +149,7 @@ def measure(
     seed
         Seed of everything that is drawn.
     """
-    network = load_model(checkpoint, model=model)
-    data, labels = (part[:count] for part in chosen_points(network, points))
-    net = rs.trace(network, data[:1].to(next(network.parameters()).dtype))
+    net, data, labels = traced(checkpoint, model, points, count)
     options: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, "draws": draws},
         "boundary_crossings": {"radius": radius},
@@ -164,13 +162,100 @@ def measure(
     ]
     for name in measures or usual:
         bar = {"show_progress": sys.stderr.isatty()}
-        known = labels if points is None else None
-        rows.append(measured(name, net, data.to(net.dtype), known, seed=seed, **options.get(name, {}), **bar).to_dict())
+        rows.append(measured(name, net, data, labels, seed=seed, **options.get(name, {}), **bar).to_dict())
     print(f"{net!r}, {len(data)} points\n")
     print(table(rows, net.layers))
     if out is not None:
         write_rows(rows, out)
         print(f"\nwrote {out}")
+
+
+@app.command
+def bounds(
+    checkpoint: Path,
+    *,
+    model: str | None = None,
+    points: Path | None = None,
+    count: int = 100,
+    sigma: float = 0.05,
+    eta: float | None = None,
+    eps: float = 0.1,
+    draws: int = 4,
+    constants: Literal["product", "data"] = "product",
+    terms: bool = False,
+    plot: Path | None = None,
+    out: Path | None = None,
+    seed: int = 0,
+) -> None:
+    """Hold the inequalities of the papers against a network: both sides and a verdict, as printed and as they hold.
+
+    Parameters
+    ----------
+    checkpoint
+        Weights: .safetensors, or a state dict in .pt or .pth. Loading never executes code.
+    model
+        Who builds the network, as package.module:function. Not needed for stacks of linear layers with ReLU.
+    points
+        An .npy file with inputs (n, ...); by default the MNIST images that come with the library.
+    count
+        Take this many points at the most.
+    sigma
+        Standard deviation of the noise on biases.
+    eta
+        How near its boundary a unit has to be for the lower bounds; sigma if not given.
+    eps
+        Singular values at least this large count for the local rank.
+    draws
+        Draws of the noise for each point.
+    constants
+        Gradient and Lipschitz constants by operator norms (product), or the largest met on the data.
+    terms
+        Print every number that enters each inequality.
+    plot
+        Draw how tight each one is to this .png, .svg or .pdf file.
+    out
+        Write the results to this .json or .parquet file too.
+    seed
+        Seed of everything that is drawn.
+    """
+    net, data, _ = traced(checkpoint, model, points, count)
+    found = rs.bounds(
+        net, data, sigma=sigma, eta=eta, eps=eps, draws=draws, constants_from=constants,
+        generator=torch.Generator().manual_seed(seed), show_progress=sys.stderr.isatty(),
+    )  # fmt: skip
+    print(f"{net!r}, {len(data)} points\n")
+    print(bounds_table(found, terms))
+    if plot is not None:
+        matplotlib.use("agg")
+        plots.bounds(found).figure.savefig(plot, dpi=150)
+        print(f"\nwrote {plot}")
+    if out is not None:
+        write_rows([b.to_dict() for b in found], out)
+        print(f"\nwrote {out}")
+
+
+def traced(
+    checkpoint: Path, model: str | None, points: Path | None, count: int
+) -> tuple[rs.Network, Tensor, Tensor | None]:
+    """The network of a checkpoint, the points to measure it at, and their labels if they have any."""
+    network = load_model(checkpoint, model=model)
+    data, labels = (part[:count] for part in chosen_points(network, points))
+    net = rs.trace(network, data[:1].to(next(network.parameters()).dtype))
+    return net, data.to(net.dtype), labels if points is None else None
+
+
+def bounds_table(found: list[rs.Bound], terms: bool) -> str:
+    """Inequalities as text: left <= right, the ratio and the verdict; below each its terms, if asked for."""
+    rows = [["inequality", "form", "left", "right", "± s.e.", "left/right", "verdict"]]
+    for b in found:
+        form = "printed" if b.printed else "valid"
+        verdict = f"{b.verdict}: {b.note}" if b.note else b.verdict
+        rows.append(
+            [b.reference, form, f"{b.left:.5g}", f"{b.right:.5g}", f"{b.stderr:.2g}", f"{b.ratio:.3g}", verdict]
+        )
+        for name, term in b.terms.items() if terms else ():
+            rows.append([f"  {name}", "", f"{term.value:.5g}", "", f"{term.stderr:.2g}", "", ""])
+    return aligned(rows)
 
 
 def table(rows: list[dict[str, Any]], layers: int) -> str:

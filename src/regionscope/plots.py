@@ -229,3 +229,36 @@ def _mark_times(phases: Any, ax: Any) -> None:
         step = getattr(phases, name)
         if step is not None:
             ax.axvline(step, color="0.2", ls=style, lw=1.4, label=f"{name}, step {step:,.0f}", zorder=1)
+
+
+def bounds(found: Any, ax: Any = None) -> Any:
+    """The tightness left/right of every inequality: printed hollow, valid filled; beyond 1 it is violated.
+
+    `found` is what `rs.bounds` returns, or several such lists by name, one a network. A left side that is not positive
+    says nothing; it is marked at the left edge.
+    """
+    networks = found if isinstance(found, dict) else {"": found}
+    names = list(dict.fromkeys(b.reference for rows in networks.values() for b in rows if b.right == b.right))
+    ax = ax or plt.figure(figsize=(8, 0.36 * len(names) + 1.4), layout="constrained").add_subplot()
+    ratios = [b.ratio for rows in networks.values() for b in rows if 0 < b.ratio < np.inf]
+    low = 10 ** np.floor(np.log10(min([*ratios, 0.1])))
+    for k, (network, rows) in enumerate(networks.items()):
+        shift = 0.5 * (k - (len(networks) - 1) / 2) / len(networks)
+        for b in rows:
+            if b.right != b.right:  # not available
+                continue
+            place = min(max(b.ratio, low), 1e300) if b.ratio == b.ratio else low
+            colour = {True: f"C{k}", False: BOUNDARY, None: "0.6"}[b.holds]
+            y, marker = names.index(b.reference) + shift, "o" if place > low else "<"
+            ax.scatter(place, y, s=34, marker=marker, facecolors="none" if b.printed else colour, edgecolors=colour)
+        ax.scatter([], [], s=34, color=f"C{k}", label=network or "holds")
+    ax.scatter([], [], s=34, color=BOUNDARY, label="violated")
+    ax.scatter([], [], s=34, color="0.6", label="no verdict")
+    ax.scatter([], [], s=34, facecolors="none", edgecolors="black", label="as printed (filled: valid)")
+    ax.axvline(1.0, color="black", lw=0.8)
+    ax.set(xscale="log", yticks=range(len(names)), yticklabels=names, xlabel="left side / right side (1: attained)")
+    ax.invert_yaxis()
+    ax.grid(axis="y", color="0.92")
+    ax.set_axisbelow(True)
+    ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False)
+    return ax
