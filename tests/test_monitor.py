@@ -229,3 +229,14 @@ def test_processes_share_the_points_and_the_first_writes(tmp_path: Path) -> None
     for name, found in run.read(0)["probes"]["train"].items():
         assert found["n"] == 11
         assert found["mean"] == pytest.approx(alone["probes"]["train"][name]["mean"])
+
+
+def test_inequalities_are_recorded_row_by_row(tmp_path: Path) -> None:
+    """LC Fig. 9: how tight the bounds are while a network trains."""
+    monitor = rs.Monitor(mlp(4, 6, 6, 1), {"train": POINTS}, measures={"bounds": rs.bounds}, run=tmp_path, strict=True)
+    for step in range(2):
+        monitor(step)
+    rows = rs.bounds(mlp(4, 6, 6, 1), POINTS)
+    names = [f"train/bounds/{bound.form}/left" for bound in rows if bound.left == bound.left]
+    assert len(set(names)) == len(names) > 20
+    assert all(rs.Run.open(tmp_path).curve(name)[0] == [0, 1] for name in names)

@@ -71,11 +71,11 @@ class Monitor:
     """Records measures of a model at some steps of its training: `monitor(step, loss=...)` in any loop.
 
     `probes` are named sets of points, a tensor each or (points, labels). `measures` are names from `rs.MEASURES`, or
-    {name: options}, or {name: function of the model and points}; the option `points` takes only the first so many, and
-    by default local complexity is estimated with few draws and directions at each point. `steps` says when: numbers
-    such as `rs.log_steps` gives, or a function of the step; always if not given. `planes` are named planes on which the
-    exact regions are recorded, `checkpoints` keeps the weights of each record. All goes to the directory `run`, and as
-    flat numbers to the `loggers`. `resume` goes on with the run that is in the directory.
+    {name: options}, or {name: function of the model and points}, such as {"bounds": rs.bounds}; the option `points`
+    takes only the first so many, and by default local complexity is estimated with few draws and directions at each
+    point. `steps` says when: numbers such as `rs.log_steps` gives, or a function of the step; always if not given.
+    `planes` are named planes on which the exact regions are recorded, `checkpoints` keeps the weights of each record.
+    All goes to the directory `run`, and as flat numbers to the `loggers`. `resume` goes on with the run that is there.
 
     Training is the same bit for bit with a monitor and without: measures draw from generators of their own (`seed`),
     in evaluation mode, and leave gradients, buffers, modes and random states alone. With a `budget`, a share of the
@@ -326,9 +326,9 @@ def describe(points: Tensor) -> dict[str, Any]:
 
 
 def as_dict(found: Any) -> dict[str, Any]:
-    """What a function of the user's returned: an estimate or its like, several with names, or a number."""
+    """What a function of the user's returned: an estimate or its like, inequalities, or a number."""
     if isinstance(found, list):
-        return {str(getattr(f, "name", k)): f.to_dict() for k, f in enumerate(found)}
+        return {bound.form: bound.to_dict() for bound in found}
     return dict(found.to_dict()) if hasattr(found, "to_dict") else {"mean": float(found), "stderr": None}
 
 

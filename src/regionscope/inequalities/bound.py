@@ -50,13 +50,17 @@ class Bound:
         return self.left / self.right if self.right else (math.inf if self.left > 0 else math.nan)
 
     @property
+    def form(self) -> str:
+        """Reference and whose constants: no two rows have the same."""
+        return f"{self.reference}, {'printed' if self.printed else 'valid'}"
+
+    @property
     def verdict(self) -> str:
         """In a word."""
         return {True: "holds", False: "violated", None: "no verdict" if self.note else "undecided"}[self.holds]
 
     def __repr__(self) -> str:
-        kind = "printed" if self.printed else "valid"
-        return f"Bound({self.reference}, {kind}: {self.left:.5g} <= {self.right:.5g}, {self.verdict})"
+        return f"Bound({self.form}: {self.left:.5g} <= {self.right:.5g}, {self.verdict})"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON: what is not finite is None."""
