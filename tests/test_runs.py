@@ -11,6 +11,7 @@ import torch
 from faults import full_disk
 
 import regionscope as rs
+from regionscope.report import write_report
 from regionscope.runs import Run, plain
 
 
@@ -130,3 +131,13 @@ def test_numbers_that_are_none_are_null() -> None:
     assert plain({"a": float("nan"), "b": (float("inf"), torch.tensor(2)), 3: Path("x")}) == {
         "a": None, "b": [None, 2], "3": "x",
     }  # fmt: skip
+
+
+def test_a_report_shows_what_there_is(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least 4 records of train/boundary_crossings"):
+        run.phases()
+    files = write_report(run, tmp_path / "report")
+    assert [file.name for file in files] == ["curves.png", "report.md"]
+    assert "crossings" in files[1].read_text() and "not recorded" in files[1].read_text()
+    with pytest.raises(ValueError, match="nothing was recorded"):
+        write_report(Run.create(tmp_path / "new", {}), tmp_path)

@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 import torch
+from faults import full_disk
 from torch import Tensor
 from tqdm import tqdm
 
 import regionscope as rs
 from regionscope import training
 from regionscope.configs import Training, digest, training_data
-from regionscope.training import TrainingFailed, batch, resume, run_config, run_model, run_state, train
+from regionscope.training import TrainingFailed, batch, resume, run_config, run_model, run_state, save, train
 
 SMALL = Training(
     size=200, test_size=100, depth=2, width=16, batch_size=32, steps=200, records=10, points=8,
@@ -262,3 +263,12 @@ def test_the_digest_knows_data_again() -> None:
     assert digest(data) == digest(training_data(SMALL))
     other = replace(data, train=(data.train[0] + 1e-6, data.train[1]))
     assert digest(other) != digest(data)
+
+
+def test_a_full_disk_leaves_the_state_before_to_go_on_from(tmp_path: Path) -> None:
+    run = rs.Run.create(tmp_path / "run", {})
+    save(run, 1, {"weight": torch.zeros(100_000)}, {})
+    with full_disk(), pytest.warns(UserWarning, match="step 2 could not be saved"):
+        save(run, 2, {"weight": torch.ones(100_000)}, {})
+    state = run.latest_state()
+    assert state is not None and state[0] == 1 and not state[1]["weight"].any()

@@ -430,7 +430,7 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0) ->
         run = training.train(replace(DEMO, steps=steps, seed=seed), path, show_progress=bar)
     files = write_report(run, out)
     print(f"\n{records_table(run)}\n")
-    if len(run.steps) >= 4:
+    if run.has_phases():
         print(f"boundary crossings at the training images:\n{run.phases()}\n")
     say_end(run)
     print(f"look at {', '.join(map(str, files))}")

@@ -19,7 +19,7 @@ from regionscope.geometry.planes import Plane
 from regionscope.measures import DEFAULTS, MEASURES, measured, needs_labels
 from regionscope.processes import agreed, gathered, leads, own_part
 from regionscope.results import merged
-from regionscope.runs import SIGNAL, Run, flat
+from regionscope.runs import Run, flat
 from regionscope.tracing import Model, trace, unwrapped
 
 Probe = Tensor | tuple[Tensor, Tensor]  # points, perhaps with labels
@@ -180,7 +180,7 @@ class Monitor:
         for logger in self.loggers:
             logger.close()
         if self.run is not None:
-            told = {"phases": self.run.phases().to_dict()} if len(self.run.rows_with(SIGNAL)) >= 3 else {}
+            told = {"phases": self.run.phases().to_dict()} if self.run.has_phases() else {}
             self.run.set_status(monitoring=str(self.cost), **told)
             self.run.close()
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from numpy.typing import ArrayLike
 
 from regionscope import plots
 from regionscope.network import aligned
@@ -33,7 +34,9 @@ def write_report(run: Run, folder: str | Path) -> list[Path]:
     """Write report.md with a table, the phases and how it was made; curves.png; planes.png if planes were recorded."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    found = run.phases() if len(run.rows_with(SIGNAL)) >= 3 else None
+    if not run.steps:
+        raise ValueError(f"nothing was recorded in {run.path} yet")
+    found = run.phases() if run.has_phases() else None
     files = [folder / "curves.png"]
     draw_curves(run, found).savefig(files[0], dpi=130)
     if run.planes(run.steps[-1]):
@@ -53,31 +56,32 @@ def write_report(run: Run, folder: str | Path) -> list[Path]:
 def draw_curves(run: Run, found: Phases | None) -> Any:
     """One panel a measure, one curve a probe; accuracies together in the last."""
     rows = run.rows()
-    columns = dict.fromkeys(name for row in rows for name in row)
-    measures = list(
-        dict.fromkeys(n.split("/")[1] for n in columns if n.count("/") == 1 and n.split("/")[0] != "planes")
-    )
-    scores = [m for m in measures if m.endswith("accuracy")]
-    panels = [m for m in measures if m not in scores]
-    figure = plt.figure(figsize=(8, 2.5 * (len(panels) + 1)), layout="constrained")
-    axes = figure.subplots(len(panels) + 1, 1, sharex=True)
     steps = [row["step"] for row in rows]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    means = [name for name in columns if name.count("/") == 1 and not name.startswith("planes/")]
 
     def column(name: str) -> list[float]:
         return [np.nan if row.get(name) is None else row[name] for row in rows]
 
-    for ax, measure in zip(axes, panels, strict=False):
-        probes = [n.split("/")[0] for n in columns if n.count("/") == 1 and n.endswith(f"/{measure}")]
+    panels: dict[str, list[str]] = {}
+    for name in means:
+        if not name.endswith("accuracy"):
+            panels.setdefault(name.split("/")[1], []).append(name.split("/")[0])
+    scores = [name for name in ("train_accuracy", "test_accuracy", *means) if name in columns and "accuracy" in name]
+    count = len(panels) + bool(scores)
+    figure = plt.figure(figsize=(8, 2.5 * max(1, count)), layout="constrained")
+    axes = figure.subplots(max(1, count), 1, sharex=True, squeeze=False)[:, 0]
+    for ax, (measure, probes) in zip(axes, panels.items(), strict=False):
         plots.curve(
             steps, {probe: column(f"{probe}/{measure}") for probe in probes}, ax,
             stderr={probe: column(f"{probe}/{measure}/stderr") for probe in probes},
             phases=found if measure == SIGNAL.split("/")[1] else None, label=measure.replace("_", " "),
         )  # fmt: skip
         ax.set_xlabel("")
-    accuracies: dict[str, list[float]] = {n: column(n) for n in ("train_accuracy", "test_accuracy") if n in columns}
-    accuracies |= {n: column(n) for n in columns if n.count("/") == 1 and n.split("/")[1] in scores}
-    names = {name: name.replace("_", " ").replace("/", ", ") for name in accuracies}
-    plots.curve(steps, {names[name]: values for name, values in accuracies.items()}, axes[-1], label="accuracy")
+    if scores:
+        shown: dict[str, ArrayLike] = {name.replace("_", " ").replace("/", ", "): column(name) for name in scores}
+        plots.curve(steps, shown, axes[-1], label="accuracy")
+    axes[-1].set_xlabel("training step")
     return figure
 
 

@@ -29,7 +29,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regionscope.geometry.plane_cells import PlaneCells
-from regionscope.segmentation import Phases, phases
+from regionscope.segmentation import FEWEST, Phases, phases
 from regionscope.tracing import Model
 
 VERSION = 1
@@ -219,11 +219,15 @@ class Run:
         """The rows in which a column has a value."""
         return [row for row in self.rows() if row.get(column) is not None]
 
+    def has_phases(self, column: str = SIGNAL) -> bool:
+        """Whether there are enough records of a column to tell its phases."""
+        return len(self.rows_with(column)) >= FEWEST
+
     def phases(self, column: str = SIGNAL) -> Phases:
         """The phases of a column, with the times of memorisation and generalisation if accuracies were recorded."""
         rows = self.rows_with(column)
-        if len(rows) < 3:
-            raise ValueError(f"phases need at least 3 records of {column}, {self.path} has {len(rows)}")
+        if not self.has_phases(column):
+            raise ValueError(f"phases need at least {FEWEST} records of {column}, {self.path} has {len(rows)}")
         names = {"stderr": f"{column}/stderr", "train_accuracy": "train_accuracy", "test_accuracy": "test_accuracy"}
         known = {option: [row.get(name) for row in rows] for option, name in names.items()}
         complete = {option: values for option, values in known.items() if None not in values}

@@ -12,6 +12,7 @@ from regionscope import monotone
 from regionscope.monotone import Floats, Ints
 
 KINDS = {-1: "descent", 1: "ascent"}
+FEWEST = 4  # values
 MOST = 4  # pieces: grokking has a second ascent (PD Fig. 9)
 FEW = 16  # values: too few to tell their noise and outliers from their phases
 MANY = 50  # values: enough to tell whether the noise of neighbours is alike
@@ -140,8 +141,8 @@ def phases(
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}; 200 tell the confidence to 3 %")
     kept = np.isfinite(y) & ~np.isinf(errors)
-    if kept.sum() < 4:
-        raise ValueError(f"phases need at least 4 finite values, got {kept.sum()}; record more steps")
+    if kept.sum() < FEWEST:
+        raise ValueError(f"phases need at least {FEWEST} finite values, got {kept.sum()}; record more steps")
     recorded, y, errors = t[kept], y[kept], np.nan_to_num(errors[kept])
     log = bool(y.min() > 0 and y.max() >= 10 * y.min() and (y > 2 * errors).all())
     y, errors = (np.log(y), errors / y) if log else (y, errors)

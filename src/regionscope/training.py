@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -115,12 +116,8 @@ def continued(
     with monitor, torch.random.fork_rng(devices=[]), stopping() as signals:
         torch.manual_seed(config.seed)
         saved = restored(run, model, optimiser)
-        step, loss, shown, clock = (
-            max(saved, 0),
-            0.0,
-            {k: v for k, v in run.status.items() if k in SCORES},
-            time.monotonic(),
-        )
+        step, loss, clock = max(saved, 0), 0.0, time.monotonic()
+        shown = {name: value for name, value in run.status.items() if name in SCORES}
         run.set_status(state="running", step=step, steps=config.steps)
         with tqdm(total=config.steps, initial=step, disable=not show_progress) as bar:
             while True:
@@ -131,8 +128,7 @@ def continued(
                 if not math.isfinite(loss):
                     raise failed(run, step, loss)
                 if step != saved and (due or signals or time.monotonic() - clock > save_every):
-                    run.save_state(step, state_tensors(model, optimiser), {"step": step})
-                    run.set_status(step=step, **shown)
+                    save(run, step, state_tensors(model, optimiser), shown)
                     saved, clock = step, time.monotonic()
                 if due:
                     monitor(step, **shown)
@@ -214,6 +210,15 @@ def state_tensors(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
     }
     weights = {f"model/{name}": value for name, value in model.state_dict().items()}
     return {**weights, **moments, "random": torch.get_rng_state()}
+
+
+def save(run: Run, step: int, tensors: Mapping[str, Tensor], shown: Mapping[str, float]) -> None:
+    """Save what going on needs; if that fails, the state before stays and training goes on."""
+    try:
+        run.save_state(step, tensors, {"step": step})
+        run.set_status(step=step, **shown)
+    except OSError as error:
+        warnings.warn(f"step {step} could not be saved, training goes on: {error}", stacklevel=2)
 
 
 def restored(run: Run, model: nn.Module, optimiser: Optimizer) -> int:

@@ -1,8 +1,9 @@
 """Derivatives of every pre-activation along directions of the input, in one pass: the engine of the measures.
 
 A program is followed step by step together with the tangents of its values along r directions at once. An affine
-operation acts on tangents as on values, without its constants; an activation multiplies by its slope. In the part of
-the network before the first activation the tangents are the same for all points and are found once.
+operation acts on tangents as on values, without its constants; an activation multiplies by its slope. While the
+network is affine the tangents are the same for all points and are found once. About half the units behind a ReLU are
+closed at a point: a dense layer takes the tangents and weights of the open ones only.
 
 Which directions: an orthonormal basis of all that the first layer looks at gives every gradient norm and all singular
 values exactly (J J^T = (J Q)(J Q)^T), with as few directions as the first layer has units: the Gram matrix is never
