@@ -19,6 +19,7 @@ from regionscope.checkpoints import load_model
 from regionscope.configs import Training
 from regionscope.datasets import mnist_sample
 from regionscope.measures import measured, needs_labels
+from regionscope.monitor import USUAL
 from regionscope.network import aligned
 from regionscope.report import table as records_table
 from regionscope.report import write_report
@@ -401,7 +402,7 @@ def report_run(path: Path, *, out: Path | None = None) -> None:
 DEMO = Training(
     depth=4, width=64, loss="mse", optimiser="adamw", lr=1e-3, weight_decay=0.01, batch_size=200, steps=30_000,
     records=36, points=300, plane=True,
-    measures=("boundary_crossings", "local_complexity", "local_rank", "total_variation", "robust_accuracy"),
+    measures=(*USUAL, "robust_accuracy"),
     options={"robust_accuracy": {"points": 100, "bounds": (0.0, 1.0)}},
 )  # fmt: skip
 

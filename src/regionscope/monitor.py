@@ -338,7 +338,8 @@ def as_dict(found: Any) -> dict[str, Any]:
 @contextmanager
 def undisturbed(model: Model) -> Iterator[None]:
     """Evaluation mode and no change of random states, modes, buffers or gradients inside."""
-    modules = list(unwrapped(model).modules()) if isinstance(unwrapped(model), nn.Module) else []  # type: ignore[union-attr]
+    inner = unwrapped(model)
+    modules = list(inner.modules()) if isinstance(inner, nn.Module) else []
     modes = [module.training for module in modules]
     numpy_state = np.random.get_state()
     with torch.random.fork_rng():
