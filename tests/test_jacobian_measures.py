@@ -14,6 +14,8 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope.measures import measured
 from regionscope.measures.jacobians import Route, directions
+from regionscope.measures.rank import singular_values
+from regionscope.measures.tangents import gram_of, roots
 
 
 @pytest.fixture(params=CASES)
@@ -73,6 +75,82 @@ def test_smooth_networks_are_differentiated_too() -> None:
     assert torch.allclose(gradient_norms(net, x, "jacobian")[0], expected[0].norm(dim=2))
     assert rs.total_variation(net, x).per_point == pytest.approx(out.flatten(1).norm(dim=1).numpy())
     assert "unit-boundary" in rs.local_complexity(net, x, draws=2).unit
+
+
+class Skipping(nn.Module):
+    """Two dense layers, with a way around the second, around the first activation, or for the input around both."""
+
+    def __init__(self, around: str) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(150, 90), nn.Linear(90, 90), nn.Linear(90, 90)
+        self.around, self.short = around, nn.Linear(150, 90)
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = self.first(x)
+        a = torch.relu(z)
+        beside = {"nothing": 0, "layer": a, "activation": z, "input": self.short(x)}[self.around]
+        return self.last(torch.relu(self.second(a) + beside))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("around", ["nothing", "layer", "activation", "input"])
+def test_wide_networks_with_and_without_shortcuts_have_the_gradients_of_autograd(around: str) -> None:
+    model, x = Skipping(around).requires_grad_(False), torch.randn(9, 150)
+    net = rs.trace(model, x)
+    route = Route(net, directions(net, "gram"), output=True)
+    assert bool(route.grams) == (around == "nothing")  # other directions at every point only where they may be taken
+    expected, out = jacobians(net, x)
+    for found, jacobian in zip(gradient_norms(net, x, "gram"), expected, strict=True):
+        assert torch.allclose(found, jacobian.norm(dim=2), rtol=1e-5)
+    assert torch.allclose(route.along.norms(route.follow(x)), out.flatten(2).norm(dim=2), rtol=1e-5)
+    spectra = singular_values(net, x, engine="gram", batch_size=4)
+    for found, jacobian in zip(spectra, expected, strict=True):
+        assert torch.allclose(found, torch.linalg.svdvals(jacobian)[:, :90], atol=1e-5)
+
+
+def test_roots_have_the_scalar_products_of_the_chosen_units() -> None:
+    rows = torch.randn(100, 90)
+    rows[:, 8] = 1e-3 * rows[:, 8] - rows[:, 3]  # nearly dependent
+    gram = gram_of(rows)
+    assert gram is not None
+    chosen = torch.stack([torch.randperm(90) for _ in range(20)])[:, :71]
+    chosen[0, :3] = torch.tensor([3, 8, 2])
+    counts = torch.randint(0, 71, (20,))
+    counts[:3] = torch.tensor([3, 0, 71])
+    for u, units, count in zip(roots(gram, chosen, counts), chosen, counts, strict=True):
+        exact = gram[units[:count]][:, units[:count]]
+        lengths = exact.diag().sqrt()
+        assert torch.equal(u, u.triu())
+        assert not u[:, count:].any() and not u[count:].any()
+        found = (u.double().T @ u.double())[:count, :count]
+        assert ((found - exact).abs() <= 1e-6 * torch.outer(lengths, lengths)).all()
+
+
+@pytest.mark.parametrize("change", ["twice", "nothing", "sum", "rounding"])
+def test_dependent_units_have_no_roots(change: str) -> None:
+    rows = torch.randn(100, 90)
+    assert gram_of(rows) is not None
+    other = {"twice": rows[:, 3], "nothing": 0 * rows[:, 3], "sum": rows[:, 3:9].sum(dim=1)}
+    rows[:, 1] = other.get(change, rows[:, 3] + 1e-6 * rows[:, 2])
+    assert gram_of(rows) is None
+
+
+def test_no_other_directions_where_double_precision_is_not_far_beyond_or_gradients_are_wanted() -> None:
+    model = nn.Sequential(nn.Linear(150, 90), nn.ReLU(), nn.Linear(90, 90), nn.ReLU(), nn.Linear(90, 2))
+    x = torch.randn(4, 150)
+    net = rs.trace(model, x)
+    assert not Route(net, directions(net, "gram")).grams
+    with torch.no_grad():
+        assert not Route(net.frozen(), directions(net.frozen(), "gram")).grams  # in double precision
+        assert not Route(net, directions(net, "jacobian")).grams
+        assert Route(net, directions(net, "gram")).grams
+
+
+def test_a_wide_layer_that_is_closed_everywhere_has_no_gradients_behind_it() -> None:
+    first = nn.Linear(150, 90)
+    nn.init.constant_(first.bias, -1e3)
+    model = nn.Sequential(first, nn.ReLU(), nn.Linear(90, 90), nn.ReLU(), nn.LayerNorm(90), nn.ReLU())
+    found = gradient_norms(rs.trace(model, x := torch.randn(4, 150), allow_smooth=True), x, "gram")
+    assert found[0].all() and not found[1].any() and not found[2].any()
 
 
 def test_a_first_layer_that_sees_little_needs_few_directions() -> None:

@@ -2,8 +2,7 @@
 
 A program is followed step by step together with the tangents of its values along r directions at once. An affine
 operation acts on tangents as on values, without its constants; an activation multiplies by its slope. While the
-network is affine the tangents are the same for all points and are found once. About half the units behind a ReLU are
-closed at a point: a dense layer takes the tangents and weights of the open ones only.
+network is affine the tangents are the same for all points and are found once.
 
 Which directions: an orthonormal basis of all that the first layer looks at gives every gradient norm and all singular
 values exactly (J J^T = (J Q)(J Q)^T), with as few directions as the first layer has units: the Gram matrix is never
@@ -18,8 +17,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, pad
 
+from regionscope.measures.tangents import Tangent, gram_of
 from regionscope.network import Network
 from regionscope.operations import aten, bend, linear_arguments
 from regionscope.program import (
@@ -38,8 +37,6 @@ from regionscope.program import (
 ENGINES = ("auto", "gram", "jacobian", "probes")
 MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
 ENTRIES_AT_ONCE = 1 << 21  # floats of a tangent at one time
-MOSTLY_OPEN = 0.8  # with more open units than this share, picking them is not worth it
-FEW = 64  # nor with fewer directions than this
 
 Visit = Callable[[int, Tensor, Tensor], None]  # number of the site, values (n, units), tangents (r, n, units)
 
@@ -115,38 +112,9 @@ def behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
     """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
     part = first_part(net)
     zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
-    follow = Following(part, zero, {0: Tangent(vectors[:, None])}, frozenset())
+    follow = Following(part, zero, {0: Tangent(vectors[:, None])}, frozenset(), {})
     follow.run()
     return {value: follow.tangents[value] for value in part.outputs if value in follow.tangents}
-
-
-@dataclass(frozen=True)
-class Tangent:
-    """The tangents of a value along r directions: `every` (r, n, units), or (r, 1, units) if all points have the same.
-
-    Behind a ReLU they are zero but where `open` (n, units) says, whatever stands there.
-    """
-
-    every: Tensor
-    open: Tensor | None = None
-
-    @property
-    def rows(self) -> Tensor:
-        """With the zeros written out."""
-        return self.every if self.open is None else self.every * self.open.to(self.every.dtype)
-
-    def times(self, weight: Tensor) -> Tensor:
-        """The rows times a matrix (units, out); of closed units neither the tangents nor the weights are touched."""
-        counts = None if self.open is None or len(self.every) < FEW else self.open.sum(dim=1)
-        if counts is None or (most := int(counts.max())) > MOSTLY_OPEN * len(weight):
-            return self.rows @ weight
-        is_open, unit = self.open.to(torch.uint8).sort(dim=1, descending=True)  # type: ignore[union-attr]
-        is_open, unit = is_open[:, :most], unit[:, :most]  # (n, most): the open units first
-        weights = embedding(torch.where(is_open > 0, unit, len(weight)), pad(weight, (0, 0, 0, 1)))  # (n, most, out)
-        by_unit = self.every.permute(1, 2, 0).flatten(0, 1)  # (n * units, r), or (units, r)
-        if self.every.shape[1] > 1:
-            unit = unit + torch.arange(len(unit), device=unit.device)[:, None] * len(weight)
-        return torch.bmm(weights.mT, embedding(unit, by_unit)).permute(2, 0, 1)
 
 
 class Following:
@@ -156,13 +124,16 @@ class Following:
     the same for all.
     """
 
-    def __init__(self, program: Program, x: Tensor, tangents: dict[int, Tangent], exits: Set[int]) -> None:
+    def __init__(
+        self, program: Program, x: Tensor, tangents: dict[int, Tangent], exits: Set[int], grams: dict[int, Tensor]
+    ) -> None:
         self.program, self.n = program, len(x)
         self.r = max((len(tangent.every) for tangent in tangents.values()), default=0)
         self.values: dict[int, Any] = {**program.constants, 0: x}
         self.tangents = dict(tangents)  # of the input, or of all that follows from it before the network bends
         self.for_points: dict[tuple[int, int], Any] = {}
         self.exits = exits  # the values that leave the sites
+        self.grams = grams  # of a value that leaves a site and that is all that the rest depends on
 
     def run(self, on_value: Callable[[int], None] = lambda value: None) -> None:
         """Take all steps; `on_value` is told of each value that is made."""
@@ -199,18 +170,13 @@ class Following:
             self.through_anything(step, given)
             return
         points = self.points_of(given)
-        factors = DENSE.get(step.operation)  # type: ignore[call-overload]
-        if factors and live == {factors[0]} and self.is_row(given[factors[0]].index):  # the usual case
-            weight = self.linear(factors[1], given[factors[1]], group, points)
-            self.tangents[step.results[0]] = Tangent(self.tangents[given[factors[0]].index].times(weight))
+        if dense(step, live, self.program):  # the usual case
+            rows, matrix = DENSE[step.operation]  # type: ignore[index]
+            product = self.tangents[given[rows].index].times(self.linear(matrix, given[matrix], group, points))
+            self.r, self.tangents[step.results[0]] = len(product), Tangent(product)
             return
         linear = {name: self.linear(name, a, group, points) for name, a in given.items()}
         self.keep(step, step.operation(**without_shift(step, linear)), points)
-
-    def is_row(self, value: int) -> bool:
-        """Whether a value is a matrix with one row a point."""
-        shape = self.program.shapes[value]
-        return len(shape) == 2 and counting(shape) == (0, 1)
 
     def points_of(self, given: dict[str, Any]) -> int:
         """r if all tangents are the same for all points, otherwise r * n."""
@@ -259,7 +225,9 @@ class Following:
             return Tangent(torch.where(to_rows(first, shape, self.n), a, b))
         slope = to_rows(slopes(step.operation, arguments, options), shape, self.n)
         rows = self.rows(*indices(step.arguments[0]))
-        return Tangent(rows, open=slope) if slope.dtype == torch.bool else Tangent(rows * slope.to(rows.dtype))
+        if slope.dtype == torch.bool:
+            return Tangent(rows, slope, self.grams.get(step.results[0]))
+        return Tangent(rows * slope.to(rows.dtype))
 
     def side(self, argument: Any, value: Tensor) -> Tensor:
         """The tangents of one of two competitors, zero for a constant."""
@@ -286,6 +254,16 @@ class Following:
 
 
 DENSE = {aten.addmm.default: ("mat1", "mat2"), aten.mm.default: ("self", "mat2")}  # the factors of their products
+
+
+def dense(step: Step, live: Set[str], program: Program) -> bool:
+    """Whether a step, some of whose arguments are live, multiplies rows, one a point, by a fixed matrix."""
+    factors = DENSE.get(step.operation)  # type: ignore[call-overload]
+    if not factors or live != {factors[0]}:
+        return False
+    shape = program.shapes[step.named[factors[0]].index]
+    return len(shape) == 2 and counting(shape) == (0, 1)
+
 
 COMPETING = {  # does the larger one win?
     aten.maximum.default: True, aten.fmax.default: True, aten.minimum.default: False, aten.fmin.default: False,
@@ -335,6 +313,23 @@ class Route:
         for number, entry in enumerate(net.entries):
             self.places.setdefault(entry, []).append(number)
         self.shared = behind_first_part(net, along.vectors) if along.exact else None
+        self.grams = self.bottleneck() if along.engine == "gram" else {}
+
+    def bottleneck(self) -> dict[int, Tensor]:
+        """What leaves the first ReLU, with the scalar products before it, if dense layers take it and all follows."""
+        shared = self.shared or {}
+        after = [step for step in self.program.steps if not step.used.isdisjoint(shared)]
+        if len(shared) != 1 or len(after) != 1 or after[0].operation is not aten.relu.default:
+            return {}
+        value = after[0].results[0]
+        for step in self.program.steps:
+            live = {name for name, a in step.named.items() if set(indices(a)) - self.program.constants.keys()}
+            if value in step.used and not dense(step, live, self.program):
+                return {}
+        (tangent,) = shared.values()
+        directions, _, units = tangent.every.shape
+        gram = gram_of(tangent.every[:, 0]) if directions >= units else None
+        return {} if gram is None else {value: gram}
 
     def follow(
         self,
@@ -349,7 +344,7 @@ class Route:
         `noise`, one tensor (n, units) a site, is taken off what enters the site, after it has been visited.
         """
         start = self.shared if self.shared is not None else {0: Tangent(self.along.drawn(x, generator))}
-        pass_ = Following(self.program, x, start, set(self.net.exits))
+        pass_ = Following(self.program, x, start, set(self.net.exits), self.grams)
         n = len(x)
 
         def on_value(value: int) -> None:

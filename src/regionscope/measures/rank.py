@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from tqdm import tqdm
 
 from regionscope.measures.jacobians import Route, directions, points_at_once
@@ -82,5 +83,11 @@ def singular_values(
                 rows.setdefault(net.sites[number].layer, []).append(tangents.transpose(0, 1))  # (n, r, units)
 
             route.follow(x, visit)
-            parts.append([torch.linalg.svdvals(torch.cat(rows[layer], dim=2)) for layer in sorted(rows)])
+            parts.append([spectrum(torch.cat(rows[layer], dim=2), len(along.vectors)) for layer in sorted(rows)])
     return [torch.cat(layer) for layer in zip(*parts, strict=True)]
+
+
+def spectrum(jacobians: Tensor, directions: int) -> Tensor:
+    """The singular values of (n, r, units), of which there are as many as with so many directions."""
+    found: Tensor = torch.linalg.svdvals(jacobians)
+    return pad(found, (0, min(directions, jacobians.shape[2]) - found.shape[1]))
