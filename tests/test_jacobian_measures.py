@@ -107,6 +107,20 @@ def test_wide_networks_with_and_without_shortcuts_have_the_gradients_of_autograd
         assert torch.allclose(found, torch.linalg.svdvals(jacobian)[:, :90], atol=1e-5)
 
 
+def test_points_come_back_in_their_order_however_they_are_taken() -> None:
+    model, x = Skipping("nothing").requires_grad_(False), torch.randn(30, 150)
+    net = rs.trace(model, x)
+    order = Route(net, directions(net, "gram")).order(x)
+    opened = (model.first(x) > 0).sum(dim=1)[order]
+    assert (opened.diff() >= 0).all() and not torch.equal(order, torch.arange(30))
+    found = rs.local_complexity(
+        net, x, sigma=1e-9, good=False, density=False, engine="gram", batch_size=4, per_unit=True, draws=2
+    )
+    expected = torch.cat([j.norm(dim=2) for j in jacobians(net, x)[0]], dim=1)
+    assert found.per_unit == pytest.approx(expected.numpy(), rel=1e-5)
+    assert found.per_point == pytest.approx(expected.sum(dim=1).numpy(), rel=1e-5)
+
+
 def test_roots_have_the_scalar_products_of_the_chosen_units() -> None:
     rows = torch.randn(100, 90)
     rows[:, 8] = 1e-3 * rows[:, 8] - rows[:, 3]  # nearly dependent

@@ -86,15 +86,19 @@ def noisy_densities(
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
         route = Route(net, along)
-        for x in tqdm(points.split(at_once), desc="local complexity", disable=not show_progress):
+        order = route.order(points)
+        for x in tqdm(points[order].split(at_once), desc="local complexity", disable=not show_progress):
             rounds = [
                 one_round(route, x, scales, good, weight_noise, density, antithetic, generator)
                 for _ in range(max(1, draws // 2) if sampled else 1)
             ]
             layers.append(torch.stack([net.by_layer(one) for one in rounds]))
             units += [torch.stack(rounds).mean(dim=0)] if per_unit else []
+    back = order.argsort()
     return Densities(
-        torch.cat(layers, dim=1), torch.cat(units) if per_unit else None, exact=along.exact and not sampled
+        torch.cat(layers, dim=1)[:, back],
+        torch.cat(units)[back] if per_unit else None,
+        exact=along.exact and not sampled,
     )
 
 
