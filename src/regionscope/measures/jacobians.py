@@ -313,30 +313,41 @@ class Route:
         for number, entry in enumerate(net.entries):
             self.places.setdefault(entry, []).append(number)
         self.shared = behind_first_part(net, along.vectors) if along.exact else None
-        self.grams = self.bottleneck() if along.engine == "gram" else {}
+        self.first = first_part(net)
+        self.bottleneck = self.find_bottleneck()
+        self.grams = self.find_grams()
 
-    def bottleneck(self) -> dict[int, Tensor]:
-        """What leaves the first ReLU, with the scalar products before it, if dense layers take it and all follows."""
-        shared = self.shared or {}
-        after = [step for step in self.program.steps if not step.used.isdisjoint(shared)]
-        if len(shared) != 1 or len(after) != 1 or after[0].operation is not aten.relu.default:
-            return {}
+    def find_bottleneck(self) -> int | None:
+        """The value that leaves the first ReLU, if dense layers take it and nothing else makes all the rest."""
+        before = set(self.first.outputs)
+        after = [step for step in self.program.steps if not step.used.isdisjoint(before)]
+        if len(before) != 1 or len(after) != 1 or after[0].operation is not aten.relu.default:
+            return None
         value = after[0].results[0]
         for step in self.program.steps:
             live = {name for name, a in step.named.items() if set(indices(a)) - self.program.constants.keys()}
             if value in step.used and not dense(step, live, self.program):
-                return {}
-        (tangent,) = shared.values()
-        directions, _, units = tangent.every.shape
-        gram = gram_of(tangent.every[:, 0]) if directions >= units else None
-        return {} if gram is None else {value: gram}
+                return None
+        return value
+
+    def find_grams(self) -> dict[int, Tensor]:
+        """The scalar products of the tangents at the bottleneck, if nothing else about them matters."""
+        if self.bottleneck is None or self.along.engine != "gram" or not self.shared:
+            return {}
+        (tangent,) = self.shared.values()
+        r, _, units = tangent.every.shape
+        gram = gram_of(tangent.every[:, 0]) if r >= units else None
+        return {} if gram is None else {self.bottleneck: gram}
 
     def order(self, points: Tensor) -> Tensor:
-        """In which to take the points, so that those followed together need about as many directions."""
-        if not self.grams:
+        """In which to take the points, so that those followed together have about as many open units at first.
+
+        The same for all engines, so that they draw the same noise.
+        """
+        if self.bottleneck is None:
             return torch.arange(len(points), device=points.device)
-        part = first_part(self.net)
-        return torch.cat([(part.run(x)[0] > 0).sum(dim=1) for x in points.split(1024)]).argsort()
+        opened = [(self.first.run(x)[0] > 0).sum(dim=1) for x in points.split(1024)]
+        return torch.cat(opened).argsort(stable=True)
 
     def follow(
         self,
