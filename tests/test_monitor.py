@@ -133,6 +133,14 @@ def test_a_disk_that_is_full_costs_the_step_only(tmp_path: Path) -> None:
     assert rs.Run.open(tmp_path / "run").steps == [0, 2]
 
 
+def test_a_disk_that_is_full_at_the_end_leaves_the_run_open_to_others(tmp_path: Path) -> None:
+    monitor = rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"], run=tmp_path / "run")
+    monitor(0)
+    with full_disk(1), pytest.warns(UserWarning, match="what monitoring cost could not be written"):
+        monitor.close()
+    rs.Run.resume(tmp_path / "run").close()
+
+
 def test_a_second_monitor_on_a_directory_is_refused(tmp_path: Path) -> None:
     first = rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"], run=tmp_path / "run")
     first(0)

@@ -86,7 +86,7 @@ def test_a_full_disk_leaves_no_half_step(run: Run) -> None:
     assert run.steps[-1] == 200
 
 
-def test_the_newest_state_is_kept_and_records_after_it_can_be_forgotten(run: Run) -> None:
+def test_only_the_newest_state_is_kept(run: Run) -> None:
     assert run.latest_state() is None
     for step in (5, 50):
         run.save_state(step, {"momentum": torch.tensor([float(step)])}, {"epoch": step})
@@ -94,8 +94,6 @@ def test_the_newest_state_is_kept_and_records_after_it_can_be_forgotten(run: Run
     assert found is not None
     assert (found[0], found[1]["momentum"].tolist(), found[2]) == (50, [50.0], {"epoch": 50})
     assert [p.name for p in (run.path / "state").iterdir()] == ["000000050"]
-    run.forget_after(50)
-    assert run.steps == [0, 10]
 
 
 def test_runs_are_listed_compared_and_exported(run: Run, tmp_path: Path) -> None:

@@ -179,9 +179,13 @@ class Monitor:
         """Nothing more will be recorded."""
         for logger in self.loggers:
             logger.close()
-        if self.run is not None:
-            told = {"phases": self.run.phases().to_dict()} if self.run.has_phases() else {}
-            self.run.set_status(monitoring=str(self.cost), **told)
+        if self.run is None:
+            return
+        told = {"phases": self.run.phases().to_dict()} if self.run.has_phases() else {}
+        try:
+            with self._written("what monitoring cost"):
+                self.run.set_status(monitoring=str(self.cost), **told)
+        finally:
             self.run.close()
 
     def __enter__(self) -> "Monitor":
@@ -248,17 +252,23 @@ class Monitor:
         model = unwrapped(self.model)
         weights = model.state_dict() if self.checkpoints and isinstance(model, nn.Module) else None
         if self.run is not None:
-            try:
+            with self._written(f"step {step}"):
                 self.run.record(step, record, weights=weights, planes=self._cells)
-            except OSError as error:
-                if self.strict:
-                    raise
-                warnings.warn(f"step {step} could not be written, training goes on: {error}", stacklevel=4)
         values = {name: value for name, value in flat(record).items() if value is not None}
         for logger in self.loggers:
             logger.log(step, values)
         if self.show_progress:
             tqdm.write(f"step {step}: " + ", ".join(f"{n} {v:.4g}" for n, v in values.items() if n.count("/") < 2))
+
+    @contextmanager
+    def _written(self, what: str) -> Iterator[None]:
+        """A full disk does not end the training, unless strict."""
+        try:
+            yield
+        except OSError as error:
+            if self.strict:
+                raise
+            warnings.warn(f"{what} could not be written, training goes on: {error}", stacklevel=6)
 
     # the budget
 

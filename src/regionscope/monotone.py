@@ -1,9 +1,9 @@
 """The best fit to a curve of pieces that fall and rise by turns."""
 
 import numpy as np
+import scipy
 from numba import njit
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,7 +76,9 @@ def fit(y: Floats, weight: Floats, signs: Ints, cuts: Ints) -> Floats:
     if not len(signs):
         return np.full_like(y, np.average(y, weights=weight))
     parts = zip(signs, np.split(y, cuts), np.split(weight, cuts), strict=True)
-    return np.concatenate([isotonic_regression(part, weights=w, increasing=bool(s > 0)).x for s, part, w in parts])
+    return np.concatenate(
+        [scipy.optimize.isotonic_regression(part, weights=w, increasing=bool(s > 0)).x for s, part, w in parts]
+    )
 
 
 def turns(y: Floats, signs: Ints, cuts: Ints) -> Ints:

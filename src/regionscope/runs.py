@@ -128,12 +128,6 @@ class Run:
         for left in older:
             shutil.rmtree(place(self.path / "state", left), ignore_errors=True)
 
-    def forget_after(self, step: int) -> None:
-        """Remove the records beyond this step: going on from it makes them again."""
-        self._writable()
-        for recorded in [s for s in self.steps if s > step]:
-            shutil.rmtree(place(self.path / "steps", recorded))
-
     def set_status(self, **facts: Any) -> None:
         """Change what is known about the whole run."""
         self._writable()

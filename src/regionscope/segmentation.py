@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.ndimage import percentile_filter
 
 from regionscope import monotone
 from regionscope.monotone import Floats, Ints
@@ -210,7 +210,7 @@ def _noise(x: Floats, y: Floats, errors: Floats) -> Floats:
     off = _off_lines(x, y, 1)  # 68.3 % of normal noise is within one standard deviation
     noise = np.maximum(noise, np.quantile(off, 0.683) * (1 + 3 / len(y)))  # few values tell it badly
     if len(y) >= FEW:
-        noise = np.maximum(noise, percentile_filter(np.pad(off, 1, "edge"), 68.3, 15, mode="nearest"))
+        noise = np.maximum(noise, scipy.ndimage.percentile_filter(np.pad(off, 1, "edge"), 68.3, 15, mode="nearest"))
     if len(y) >= MANY:  # noise with correlation c and variance v acts as v (1 + c) / (1 - c): close to this factor
         ratio = (np.quantile(_off_lines(x, y, 2), 0.683) / max(np.quantile(off, 0.683), noise.min())) ** 2
         noise = np.maximum(errors, noise / (2 - np.clip(ratio - 2.5 / len(y) ** 0.5, 1, 5 / 3)))

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from torch import Tensor
 
 from regionscope import plots
@@ -151,12 +151,12 @@ class PlaneCells:
         layers = max((site.layer for site in self.sites), default=0)
         return np.asarray(np.bincount(self.edges.layer, self.edges.length, minlength=layers + 1)[1:], np.float64)
 
-    def adjacency(self) -> sparse.csr_array:
+    def adjacency(self) -> "scipy.sparse.csr_array":
         """The dual graph: (n, n), entry i, j the length of the side that cells i and j share."""
         inner = (self.edges.cells >= 0).all(axis=1)
         i, j = self.edges.cells[inner].T
         length = np.maximum(self.edges.length[inner], np.finfo(float).tiny)
-        return sparse.coo_array(
+        return scipy.sparse.coo_array(
             (np.tile(length, 2), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(len(self), len(self))
         ).tocsr()
 
@@ -172,8 +172,8 @@ class PlaneCells:
         i, j = self.edges.cells[inner].T
         slopes = self._maps[0]
         same = maps.same_maps(slopes[i], slopes[j])
-        joined = sparse.coo_array((np.ones(same.sum()), (i[same], j[same])), shape=(len(self), len(self)))
-        return np.asarray(sparse.csgraph.connected_components(joined, directed=False)[1], np.int32)
+        joined = scipy.sparse.coo_array((np.ones(same.sum()), (i[same], j[same])), shape=(len(self), len(self)))
+        return np.asarray(scipy.sparse.csgraph.connected_components(joined, directed=False)[1], np.int32)
 
     def decision_boundary(self) -> DecisionBoundary:
         """Where the largest output changes, exactly, clipped to each cell; for any number of classes."""

@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 Array = NDArray[np.float64]
 Means = dict[str, Array]  # quantity -> its mean (), or (layers,); with one point left out at a time, (rows, ...)
@@ -135,7 +135,7 @@ def compared(
 @lru_cache
 def standard_errors(rows: int) -> float:
     """How many make a difference real: 3, and more for few rows, whose spread is itself uncertain (Student's t)."""
-    return float(stats.t.isf(stats.norm.sf(STANDARD_ERRORS), rows - 1)) if rows > 1 else math.nan
+    return float(scipy.stats.t.isf(scipy.stats.norm.sf(STANDARD_ERRORS), rows - 1)) if rows > 1 else math.nan
 
 
 def verdict(left: float, right: float, error: float, size: float = 0.0) -> bool | None:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import stats
 
 from regionscope import plots
 from regionscope.measures.complexity import local_complexity
@@ -69,5 +69,5 @@ def compare_complexities(
         for j in range(3):
             a, b = measures[i].per_point, measures[j].per_point
             varies = np.ptp(a) > 0 and np.ptp(b) > 0
-            correlation[i, j], p_values[i, j] = stats.spearmanr(a, b) if varies else (np.nan, np.nan)
+            correlation[i, j], p_values[i, j] = scipy.stats.spearmanr(a, b) if varies else (np.nan, np.nan)
     return Comparison(measures, correlation, p_values)
