@@ -5,9 +5,10 @@ operation acts on tangents as on values, without its constants; an activation mu
 network is affine the tangents are the same for all points and are found once.
 
 Which directions: an orthonormal basis of all that the first layer looks at gives every gradient norm and all singular
-values exactly (J J^T = (J Q)(J Q)^T), with as few directions as the first layer has units: the Gram matrix is never
-formed, its square root is. The unit vectors give the Jacobians themselves. Random directions u ~ N(0, I) give unbiased
-estimates for networks whose Jacobians do not fit: the derivative along u is N(0, |grad|^2).
+values exactly (J J^T = (J Q)(J Q)^T), with as few directions as the first layer has units, or as are open: Gram
+matrices of later layers are never formed, their square roots are. The unit vectors give the Jacobians themselves.
+Random directions u ~ N(0, I) give unbiased estimates for networks whose Jacobians do not fit: the derivative along u is
+N(0, |grad|^2).
 """
 
 import math

@@ -44,9 +44,10 @@ class Tangent:
         is_open, unit = self.open.to(torch.uint8).sort(dim=1, descending=True)  # type: ignore[union-attr]
         is_open, unit = is_open[:, :most], unit[:, :most]  # (n, most): the open units first
         if self.gram is not None:  # the tangents of the other units are zero
-            return torch.bmm(embedding(unit, weight).mT, roots(self.gram, unit, counts).mT).permute(2, 0, 1)
+            weights = embedding(unit, weight.contiguous())
+            return torch.bmm(weights.mT, roots(self.gram, unit, counts).mT).permute(2, 0, 1)
         weights = embedding(torch.where(is_open > 0, unit, len(weight)), pad(weight, (0, 0, 0, 1)))  # (n, most, out)
-        by_unit = self.every.permute(1, 2, 0).flatten(0, 1)  # (n * units, r), or (units, r)
+        by_unit = self.every.permute(1, 2, 0).flatten(0, 1).contiguous()  # (n * units, r), or (units, r)
         if self.every.shape[1] > 1:
             unit = unit + torch.arange(len(unit), device=unit.device)[:, None] * len(weight)
         return torch.bmm(weights.mT, embedding(unit, by_unit)).permute(2, 0, 1)
