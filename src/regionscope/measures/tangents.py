@@ -85,7 +85,7 @@ def roots(gram: Tensor, chosen: Tensor, counts: Tensor) -> Tensor:
 def fill_roots(gram, chosen, counts, found):
     """Cholesky's method, four rows at a time, on matrices filled up to a multiple of four.
 
-    LAPACK's is meant for one large matrix: on many small ones, of a hundred rows, it takes several times as long.
+    LAPACK's is meant for one large matrix: on many small ones, of a hundred rows, it takes longer.
     """
     for p in prange(len(chosen)):
         units = chosen[p, : counts[p]]
