@@ -23,6 +23,7 @@ from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered
 from regionscope.geometry.predicates import Floats, Words, classify, close_decisions, rounding_bound, words
 from regionscope.network import Network
 from regionscope.program import Program, from_rows, to_rows
+from regionscope.threads import torch_threads_kept
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,9 @@ def exact(net: Network) -> Network:
 
 @cache
 def start_kernel_threads() -> None:
-    """Let the compiled kernels start their threads, which sets torch's number of threads too, and put that back."""
-    threads = torch.get_num_threads()
-    close_decisions(np.zeros((1, 1)), np.zeros(1), 0.0)
-    torch.set_num_threads(threads)
+    """Let the compiled kernels start their threads once, before any is called for its result."""
+    with torch_threads_kept():
+        close_decisions(np.zeros((1, 1)), np.zeros(1), 0.0)
 
 
 @dataclass

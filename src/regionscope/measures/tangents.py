@@ -14,6 +14,8 @@ from numba import njit, prange
 from torch import Tensor
 from torch.nn.functional import embedding, pad
 
+from regionscope.threads import torch_threads_kept
+
 MOSTLY_OPEN = 0.8  # with more open units than this share, picking them is not worth it
 FEW = 64  # nor with fewer directions than this
 INDEPENDENT = 1e-9  # the least eigenvalue of the correlations of units for which a root is found without trouble
@@ -74,10 +76,8 @@ def roots(gram: Tensor, chosen: Tensor, counts: Tensor) -> Tensor:
     """
     n, most = chosen.shape
     found = torch.empty(n, -(-most // 8) * 8, most)
-    threads = torch.get_num_threads()
-    fill_roots(gram.numpy(), chosen.contiguous().numpy(), counts.numpy(), found.numpy())
-    if torch.get_num_threads() != threads:  # the first time, numba starts its threads and sets torch's number too
-        torch.set_num_threads(threads)
+    with torch_threads_kept():
+        fill_roots(gram.numpy(), chosen.contiguous().numpy(), counts.numpy(), found.numpy())
     return found
 
 
