@@ -26,13 +26,13 @@ from regionscope.measures.region_count import local_region_count
 from regionscope.measures.robustness import robust_accuracy
 from regionscope.measures.variation import total_variation
 from regionscope.monitor import Cost, Monitor, log_steps
-from regionscope.network import Affinity, Network, Site
 from regionscope.probes import interpolated_points, noisy_points, probe_points, sampled_points, uniform_points
-from regionscope.recording import UnsupportedModel
 from regionscope.results import Estimate
 from regionscope.runs import Run, RunExists, RunLocked, compared, runs_in
 from regionscope.segmentation import Phase, Phases, phases
-from regionscope.tracing import trace
+from regionscope.tracing.network import Affinity, Network, Site
+from regionscope.tracing.recording import UnsupportedModel
+from regionscope.tracing.trace import trace
 from regionscope.training import TrainingFailed, resume, run_model, train
 
 __version__ = "0.1.0"

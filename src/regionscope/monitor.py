@@ -20,7 +20,7 @@ from regionscope.measures import DEFAULTS, MEASURES, measured, needs_labels
 from regionscope.processes import agreed, gathered, leads, own_part
 from regionscope.results import merged
 from regionscope.runs import Run, flat
-from regionscope.tracing import Model, trace, unwrapped
+from regionscope.tracing.trace import Model, trace, unwrapped
 
 Probe = Tensor | tuple[Tensor, Tensor]  # points, perhaps with labels
 Measure = Callable[..., Any]  # of the model and points: an Estimate, or anything with to_dict

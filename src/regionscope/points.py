@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regionscope.tracing import first_tensor
+from regionscope.tracing.trace import first_tensor
 
 Data = Tensor | Iterable[Any]
 

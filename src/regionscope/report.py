@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regionscope import plots
-from regionscope.network import aligned
 from regionscope.runs import SIGNAL, Run
 from regionscope.segmentation import Phases
+from regionscope.tracing.network import aligned
 
 PLANES = 6
 

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.segmentation import FEWEST, Phases, phases
-from regionscope.tracing import Model
+from regionscope.tracing.trace import Model
 
 VERSION = 1
 SIGNAL = "train/boundary_crossings"  # the curve whose phases are told, if nothing else is said

@@ -14,8 +14,8 @@ from regionscope import plots
 from regionscope.checkpoints import load_model
 from regionscope.datasets import mnist_sample
 from regionscope.measures import measured, needs_labels
-from regionscope.network import aligned
 from regionscope.runs import write_rows
+from regionscope.tracing.network import aligned
 
 Colour = Literal["pattern", "layer", "gradient", "class", "none"]
 

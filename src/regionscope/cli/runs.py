@@ -13,9 +13,9 @@ import torch
 from regionscope import training
 from regionscope.configs import Training
 from regionscope.monitor import USUAL
-from regionscope.network import aligned
 from regionscope.report import table, write_report
 from regionscope.runs import Run, runs_in
+from regionscope.tracing.network import aligned
 
 
 def train(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from regionscope.geometry import rational
 from regionscope.geometry.patterns import patterns_at
 from regionscope.geometry.predicates import Floats
-from regionscope.network import Network
+from regionscope.tracing.network import Network
 
 if TYPE_CHECKING:
     from regionscope.geometry.plane_cells import PlaneCells

@@ -14,9 +14,9 @@ from regionscope.geometry import kernels, maps
 from regionscope.geometry.patterns import Column, Ints, owners, winners
 from regionscope.geometry.predicates import Floats, Words
 from regionscope.geometry.sweep import Cut, Sweep, enlarged, exact, is_last_round, run_to_the_end, say_if_compiling
-from regionscope.network import Network, Site
-from regionscope.recording import UnsupportedModel
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.recording import UnsupportedModel
+from regionscope.tracing.trace import Model, as_network
 
 
 @dataclass(frozen=True, eq=False)

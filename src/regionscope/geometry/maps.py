@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.predicates import SAME_MAP, Floats
-from regionscope.network import Network
+from regionscope.tracing.network import Network
 
 
 def derivatives(net: Network, x: Tensor, directions: Tensor, batch_size: int = 4096) -> tuple[Floats, Floats]:

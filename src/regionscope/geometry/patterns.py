@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regionscope.geometry.predicates import Words, words
-from regionscope.network import Network, Site
+from regionscope.tracing.network import Network, Site
 
 Ints = NDArray[np.int32]
 

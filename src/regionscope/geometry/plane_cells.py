@@ -19,8 +19,8 @@ from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import Floats, Words
 from regionscope.geometry.subdivision import Indices, Subdivision, mean_corners, subdivide
 from regionscope.geometry.sweep import Sweep, exact, say_if_compiling
-from regionscope.network import Network, Site
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.trace import Model, as_network
 
 FORMAT = 1
 

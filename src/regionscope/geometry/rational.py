@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.network import Network
-from regionscope.operations import aten
-from regionscope.program import Value
+from regionscope.tracing.network import Network
+from regionscope.tracing.operations import aten
+from regionscope.tracing.program import Value
 
 Integers = NDArray[np.object_]
 

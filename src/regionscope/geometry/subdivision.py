@@ -12,7 +12,7 @@ from regionscope.geometry.patterns import Ints, winners
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import Floats, Words
 from regionscope.geometry.sweep import Cut, Sweep, enlarged, is_last_round, run_to_the_end
-from regionscope.network import Network
+from regionscope.tracing.network import Network
 
 Indices = NDArray[np.int64]
 

@@ -21,9 +21,9 @@ from tqdm import tqdm
 from regionscope.geometry import kernels
 from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered
 from regionscope.geometry.predicates import Floats, Words, classify, close_decisions, rounding_bound, words
-from regionscope.network import Network
-from regionscope.program import Program, from_rows, to_rows
 from regionscope.threads import torch_threads_kept
+from regionscope.tracing.network import Network
+from regionscope.tracing.program import Program, from_rows, to_rows
 
 
 @dataclass(frozen=True)

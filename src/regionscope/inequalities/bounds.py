@@ -13,9 +13,9 @@ from regionscope.inequalities.constants import KINDS, constants
 from regionscope.inequalities.representation import balanced
 from regionscope.inequalities.sampling import sampled
 from regionscope.inequalities.univariate import univariate_certificate
-from regionscope.network import Network
 from regionscope.points import Data, all_points
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 OF_COMPLEXITY = (
     complexity_bounds.gradient_constant,

@@ -7,8 +7,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from regionscope.network import Network, Site
-from regionscope.program import Program, from_rows, point_shape, to_rows
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.program import Program, from_rows, point_shape, to_rows
 
 ENTRIES = 1 << 24  # a larger matrix is not kept
 EXACT_SIDE = 2048  # the norm of a matrix with a longer shorter side is bounded, not computed

@@ -8,9 +8,9 @@ import torch
 from regionscope.inequalities.bound import Array, Bound, Means, Samples, Statistic, compared
 from regionscope.inequalities.chains import Affine, chain_of
 from regionscope.measures.complexity import local_complexity
-from regionscope.network import Network
 from regionscope.points import Data, all_points
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 
 def complexity_change(before: Model | Network, after: Model | Network, data: Data, *, sigma: float) -> list[Bound]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regionscope.inequalities.bound import Array, Samples
 from regionscope.inequalities.chains import Chain, products
-from regionscope.network import Network
+from regionscope.tracing.network import Network
 
 KINDS = ("product", "data")
 SMALLEST = 1e-290  # products of smaller numbers lose digits

@@ -10,7 +10,7 @@ from regionscope.inequalities.bound import Bound, Samples, Statistic, compared
 from regionscope.inequalities.complexity_bounds import fixed, total
 from regionscope.inequalities.constants import Constants
 from regionscope.measures.expected import expected_line_regions
-from regionscope.network import Network
+from regionscope.tracing.network import Network
 
 SEGMENTS, PLACES = 8, 32
 

@@ -8,8 +8,8 @@ import torch
 
 from regionscope.inequalities.bound import Array
 from regionscope.inequalities.chains import Chain, chain_of
-from regionscope.network import Network
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 HOMOGENEOUS = ("relu", "leaky_relu", "prelu")
 SWEEPS, SETTLED = 10_000, 1e-13

@@ -13,7 +13,7 @@ from regionscope.measures.complexity import gaussian, normal
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Route, directions, points_at_once
 from regionscope.measures.rank import ranks
-from regionscope.network import Network, piece
+from regionscope.tracing.network import Network, piece
 
 OUTPUTS = 64  # with more, the Lipschitz constants met on the data are left out
 

@@ -8,9 +8,9 @@ import torch
 
 from regionscope.geometry.line_cells import line_cells
 from regionscope.inequalities.bound import Array
-from regionscope.network import Network
 from regionscope.points import Data, all_points
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,9 @@ from torch import Tensor
 from regionscope.integrations import extra
 from regionscope.measures import MEASURES, measured
 from regionscope.monitor import undisturbed
-from regionscope.network import Network
 from regionscope.results import Estimate
-from regionscope.tracing import Model, first_tensor
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, first_tensor
 
 with extra("torchmetrics"):
     from torchmetrics import Metric

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regionscope.monitor import Monitor, Probe
 from regionscope.runs import flat
-from regionscope.tracing import Model
+from regionscope.tracing.trace import Model
 
 Choice = str | Callable[[Any], Model]  # a part of the trained module by its name, or a function of the module
 

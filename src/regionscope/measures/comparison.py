@@ -12,10 +12,10 @@ from regionscope import plots
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.crossings import Crossings, boundary_crossings
 from regionscope.measures.region_count import local_region_count
-from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,10 @@ from tqdm import tqdm
 
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Directions, Route, directions, points_at_once
-from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 
 def local_complexity(

@@ -21,9 +21,9 @@ from regionscope.measures.neighbourhoods import (
     passage,
     shared_frame_of,
 )
-from regionscope.network import Network
 from regionscope.points import Data, all_points
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 DIAMOND = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
 

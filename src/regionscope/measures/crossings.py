@@ -21,10 +21,10 @@ from regionscope.measures.neighbourhoods import (
     passage,
     shared_frame_of,
 )
-from regionscope.network import Network, Site
 from regionscope.points import Data
 from regionscope.results import Estimate
-from regionscope.tracing import Model
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.trace import Model
 
 WATCHED = 64  # the deformation is looked at for the first of every so many points
 

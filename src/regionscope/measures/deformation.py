@@ -20,9 +20,9 @@ from regionscope.measures.neighbourhoods import (
     passage,
     shared_frame_of,
 )
-from regionscope.network import Network
 from regionscope.points import Data
-from regionscope.tracing import Model
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model
 
 # in random networks about a tenth of a layer's boundaries was missed at most below this defect, three tenths above
 DEFORMED = 0.5

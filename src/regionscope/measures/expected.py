@@ -9,9 +9,9 @@ from torch import Tensor
 from regionscope.geometry.planes import Plane
 from regionscope.measures.complexity import noisy_densities, per_layer_scales
 from regionscope.measures.jacobians import Directions
-from regionscope.network import Network
 from regionscope.results import Estimate
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 
 def expected_line_regions(

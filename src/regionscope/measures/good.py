@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from regionscope.network import Network
 from regionscope.points import Data, all_points
-from regionscope.program import from_rows, to_rows
 from regionscope.results import Estimate
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.program import from_rows, to_rows
+from regionscope.tracing.trace import Model, as_network
 
 
 def good_units(model: Model | Network, data: Data, *, batch_size: int = 1024, per_unit: bool = False) -> Estimate:

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from regionscope.measures.tangents import Tangent, gram_of
-from regionscope.network import Network
-from regionscope.operations import aten, bend, linear_arguments
-from regionscope.program import (
+from regionscope.tracing.network import Network
+from regionscope.tracing.operations import aten, bend, linear_arguments
+from regionscope.tracing.program import (
     PerPoint,
     Program,
     Step,

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from regionscope.geometry.predicates import FRAME
-from regionscope.network import Network, Site
-from regionscope.operations import bend
 from regionscope.points import Data, batches
-from regionscope.program import Program, from_rows, point_shape, to_rows
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.operations import bend
+from regionscope.tracing.program import Program, from_rows, point_shape, to_rows
+from regionscope.tracing.trace import Model, as_network
 
 FLOATS_AT_ONCE = 1 << 21  # of a site at all vertices
 

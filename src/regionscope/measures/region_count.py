@@ -13,10 +13,10 @@ from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import Floats
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import exact, say_if_compiling
-from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 SHAPES = ("square", "disc")
 

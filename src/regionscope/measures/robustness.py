@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 Attack = Callable[[Callable[[Tensor], Tensor], Tensor, Tensor], Tensor]  # network, points, labels -> attacked points
 

@@ -5,10 +5,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from regionscope.measures.jacobians import Route, directions, points_at_once
-from regionscope.network import Network
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
-from regionscope.tracing import Model, as_network
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import Model, as_network
 
 
 def total_variation(

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from regionscope.program import Program, to_rows
+from regionscope.tracing.program import Program, to_rows
 
 # a second difference above this share of the first says the function is not affine
 AFFINE_DEFECT = 1e-7
@@ -90,7 +90,7 @@ class Network:
 
         One forward pass, exact, at most `batch_size` points at a time; beyond the result, memory grows with that only.
 
-        >>> from regionscope.tracing import trace
+        >>> from regionscope.tracing.trace import trace
         >>> net = trace(torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU()), torch.zeros(1, 2))
         >>> [tuple(v.shape) for v in net.preactivations(torch.zeros(5, 2))]
         [(5, 3)]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regionscope.program import Program, indices, leaves
+from regionscope.tracing.program import Program, indices, leaves
 
 aten = torch.ops.aten
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from regionscope.memory import keep_freed_memory
-from regionscope.network import Network, Site
-from regionscope.program import PerPoint, Program, Shape, Step, point_shape
-from regionscope.recording import Recorder, UnsupportedModel
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.program import PerPoint, Program, Shape, Step, point_shape
+from regionscope.tracing.recording import Recorder, UnsupportedModel
 
 # one forward pass each: integers that differ between the first two grow with the batch; the last checks how, and that
 # the program is the model, at other points

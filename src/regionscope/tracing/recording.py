@@ -11,11 +11,11 @@ from torch.nn.modules import activation as activation_modules
 from torch.nn.modules import pooling as pooling_modules
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from regionscope import activations, operations
-from regionscope.activations import Activation
-from regionscope.operations import Call, aten, returns_several, side_effect_free, tensors
-from regionscope.program import Step, Value, leaves
-from regionscope.tournaments import INDICES, PLAYED, RandomSlopes
+from regionscope.tracing import activations, operations
+from regionscope.tracing.activations import Activation
+from regionscope.tracing.decompositions import INDICES, PLAYED, RandomSlopes
+from regionscope.tracing.operations import Call, aten, returns_several, side_effect_free, tensors
+from regionscope.tracing.program import Step, Value, leaves
 
 
 class UnsupportedModel(ValueError):

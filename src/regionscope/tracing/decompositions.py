@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from regionscope.activations import Arguments
+from regionscope.tracing.activations import Arguments
 
 
 class RandomSlopes(ValueError):
