@@ -115,7 +115,7 @@ def test_networks_of_other_forms_meet_the_definition(make: type[nn.Module], laye
 
 def test_only_a_head_known_to_be_affine_is_shared() -> None:
     points = torch.zeros(1, 4)
-    for model, whole in ((mlp(4, 8, 2), False), (Branches(), False), (Smooth(), True), (Rows(), True)):
+    for model, whole in ((mlp(4, 8, 2), False), (Branches(), False), (Smooth(), True), (Rows(), False)):
         net = rs.trace(model, points, allow_smooth=True)
         assert (passage(net, range(1, net.layers + 1)).head.steps == ()) is whole
 

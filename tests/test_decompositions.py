@@ -79,5 +79,5 @@ def test_the_winner_is_where_all_differences_say_so() -> None:
 
 
 def test_indices_of_the_winner_cannot_be_used() -> None:
-    with pytest.raises(rs.UnsupportedModel, match="neither affine"):
+    with pytest.raises(rs.UnsupportedModel, match="not known to be affine"):
         rs.trace(lambda x: x.gather(1, x.max(dim=1, keepdim=True).indices), torch.randn(2, 4))

@@ -1,5 +1,6 @@
 """What a pattern of a cell holds, packed in 64-bit words: a bit a boundary, or the winner of a tournament."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -31,8 +32,7 @@ class Boundaries:
     @property
     def tournament(self) -> str | None:
         """The tournament of which this site is a round."""
-        name, slash, _ = self.site.name.partition("/")
-        return name if slash else None
+        return self.site.tournament
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,7 @@ def columns_of(boundaries: Sequence[Boundaries], net: Network) -> list[Column]:
         name, entries, breakpoints = b.site.name, b.site.units, len(b.site.breakpoints)
         if b.tournament in net.winners:
             name, breakpoints = str(b.tournament), 0
-            shape = net.program.shapes[net.winners[name]]
-            entries = int(np.prod([size for size in shape if isinstance(size, int)]))
+            entries = math.prod(net.program.shapes[net.winners[name]])
         if not any(c.name == name for c in columns):
             size = words(entries * breakpoints if breakpoints else 32 * entries)
             columns.append(Column(name, first, size, entries, breakpoints))
@@ -93,7 +92,7 @@ def columns_of(boundaries: Sequence[Boundaries], net: Network) -> list[Column]:
 def winners(net: Network, tournament: str, x: Tensor) -> Words:
     """Who wins a tournament at points x, packed: (n, words)."""
     (won,) = net.program.pruned([net.winners[tournament]]).run(x)
-    won = won.reshape(len(x), -1)
+    won = won.flatten(1)
     packed = np.zeros((len(x), 2 * words(32 * won.shape[1])), np.int32)
     packed[:, : won.shape[1]] = won.numpy()
     return packed.view(np.uint64)

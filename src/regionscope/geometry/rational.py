@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regionscope.tracing.network import Network
 from regionscope.tracing.operations import aten
-from regionscope.tracing.program import Value
+from regionscope.tracing.steps import Value
 
 Integers = NDArray[np.object_]
 
@@ -93,9 +93,8 @@ def exact_bits(net: Network, x: Dyadic, names: list[str]) -> list[NDArray[np.boo
     for step in net.program.steps:
         arguments = [values[a.index] if isinstance(a, Value) else a for a in step.arguments]
         values[step.results[0]] = OPERATIONS[step.operation](*arguments)
-    entries = dict(zip((site.name for site in net.sites), net.entries, strict=True))
     sites = {site.name: site for site in net.sites}
-    return [np.concatenate([values[entries[n]].above(b) for b in sites[n].breakpoints], axis=1) for n in names]
+    return [np.concatenate([values[sites[n].entry].above(b) for b in sites[n].breakpoints], axis=1) for n in names]
 
 
 def exact_points(origin: Tensor, axes: NDArray[np.float64], u: NDArray[np.float64]) -> Dyadic:

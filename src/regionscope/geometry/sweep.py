@@ -23,7 +23,7 @@ from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered
 from regionscope.geometry.predicates import Floats, Words, classify, close_decisions, rounding_bound, words
 from regionscope.threads import torch_threads_kept
 from regionscope.tracing.network import Network
-from regionscope.tracing.program import Program, from_rows, to_rows
+from regionscope.tracing.program import Program
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,7 @@ class Sweep:
     @torch.no_grad()
     def cuts(self) -> Iterator[Cut]:
         """The sites one after another; between two, `moved` and `thinned` must say what became of the vertices."""
-        site_of = dict(zip((s.name for s in self.net.sites), self.net.entries, strict=True))
-        entries = [site_of[b.site.name] for b in self.boundaries]
+        entries = [b.site.entry for b in self.boundaries]
         program = replace(self.net.program.pruned([*entries, self.net.output]), outputs=(self.net.output,))
         *parts, last = program.segments(entries)
         known: tuple[int, ...] = (0,)
@@ -141,9 +140,8 @@ class Sweep:
             for start in range(0, len(block[0]), at_once):
                 state = [torch.from_numpy(rows[start : start + at_once]) for rows in block]
                 n = len(state[0])
-                values = {v: from_rows(rows, part.shapes[v]) for v, rows in zip(known, state, strict=True)}
-                outputs = zip(part.resume(values, n), part.outputs, strict=True)
-                rows_of = [to_rows(out, part.shapes[v], n) for out, v in outputs]
+                values = {v: rows.reshape(n, *part.shapes[v]) for v, rows in zip(known, state, strict=True)}
+                rows_of = [out.flatten(1) for out in part.resume(values)]
                 if n == self.vertices:
                     return [rows.numpy() for rows in rows_of]
                 results = results or [np.empty((self.vertices, rows.shape[1])) for rows in rows_of]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regionscope.tracing.network import Network, Site
-from regionscope.tracing.program import Program, from_rows, point_shape, to_rows
+from regionscope.tracing.program import Program
 
 ENTRIES = 1 << 24  # a larger matrix is not kept
 EXACT_SIDE = 2048  # the norm of a matrix with a longer shorter side is bounded, not computed
@@ -86,12 +86,12 @@ def chain_of(net: Network) -> Chain | None:
 
 def affine(part: Program, source: int, device: torch.device) -> Affine:
     """The affine map of a part of a program, by its values at 0 and at the unit vectors."""
-    shape, target = part.shapes[source], part.outputs[0]
-    inputs = math.prod(point_shape(shape))
+    shape = part.shapes[source]
+    inputs = math.prod(shape)
 
     def at(rows: Tensor) -> Tensor:
-        value = part.resume({source: from_rows(rows, shape)}, len(rows))[0]
-        return to_rows(value, part.shapes[target], len(rows))
+        value: Tensor = part.resume({source: rows.reshape(len(rows), *shape)})[0]
+        return value.flatten(1)
 
     offset = at(torch.zeros(1, inputs, dtype=torch.float64, device=device))[0]
     keep = inputs * len(offset) <= ENTRIES
@@ -125,7 +125,7 @@ def piece_slopes(part: Program, source: int, site: Site, device: torch.device) -
     rows = places[:, None].expand(-1, site.units).clone()
     with torch.enable_grad():
         rows.requires_grad_()
-        out = part.resume({source: from_rows(rows, part.shapes[source])}, len(rows))[0]
+        out = part.resume({source: rows.reshape(len(rows), *part.shapes[source])})[0]
         return torch.autograd.grad(out.sum(), rows)[0]
 
 

@@ -1,12 +1,15 @@
 """Good units: those whose switching changes the network's output."""
 
+import math
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.program import from_rows, to_rows
+from regionscope.tracing.program import Watch
 from regionscope.tracing.trace import Model, as_network
 
 
@@ -39,25 +42,34 @@ def good_units(model: Model | Network, data: Data, *, batch_size: int = 1024, pe
 
 def good_masks(net: Network, x: Tensor, *, noise: list[Tensor] | None = None) -> list[Tensor]:
     """Which units of each site are good at points x: (n, units) a site. `noise` is taken off what enters the sites."""
-    program = net.program.pruned([*net.entries, net.output])
-    entry = {value: number for number, value in reversed(list(enumerate(net.entries)))}
+    left: dict[int, Tensor] = {}
+    shifted = None if noise is None else noisy_entries(net, noise)
+
+    def watch(value: int, tensor: Tensor) -> Tensor | None:
+        if value in exits:
+            left[value] = tensor
+        return shifted(value, tensor) if shifted else None
+
     exits = set(net.exits)
-    n, shapes = len(x), program.shapes
+    program = net.program.pruned([*net.entries, *exits, net.output])
+    still = replace(program, held={i: c.detach() for i, c in program.constants.items()})
     with torch.enable_grad():
-        values = {**{i: c.detach() for i, c in program.constants.items()}, 0: x.detach().requires_grad_()}
-        left: dict[int, Tensor] = {}
-        for step in program.steps:
-            for value, tensor in zip(step.results, step.run(values, n), strict=True):
-                if value in exits:
-                    left[value] = tensor
-                if noise is not None and value in entry:
-                    rows = to_rows(tensor, shapes[value], n) - noise[entry[value]]
-                    tensor = from_rows(rows, shapes[value])
-                values[value] = tensor
-        out = values[net.output].reshape(n, -1)
+        out = still.run(x.detach().requires_grad_(), watch)[-1].flatten(1)
         weights = torch.linspace(1.0, 2.0, out.shape[1], dtype=out.dtype, device=out.device) ** 0.5
         found = torch.autograd.grad((out * weights).sum(), [left[e] for e in net.exits], allow_unused=True)
     return [
-        torch.zeros(n, site.units, dtype=torch.bool, device=x.device) if g is None else to_rows(g, shapes[e], n) != 0
-        for g, e, site in zip(found, net.exits, net.sites, strict=True)
+        torch.zeros(len(x), math.prod(program.shapes[e]), dtype=torch.bool, device=x.device)
+        if g is None
+        else g.flatten(1) != 0
+        for g, e in zip(found, net.exits, strict=True)
     ]
+
+
+def noisy_entries(net: Network, noise: list[Tensor]) -> Watch:
+    """Takes noise, one tensor (n, units) a site, off what enters the sites: the first's, if a value enters several."""
+    number = {site.entry: i for i, site in reversed(list(enumerate(net.sites)))}
+
+    def watch(value: int, tensor: Tensor) -> Tensor | None:
+        return tensor - noise[number[value]].reshape(tensor.shape) if value in number else None
+
+    return watch

@@ -12,31 +12,25 @@ N(0, |grad|^2).
 """
 
 import math
-from collections.abc import Callable, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from regionscope.measures.good import noisy_entries
 from regionscope.measures.tangents import Tangent, gram_of
+from regionscope.tracing.lifting import Shape, aligned, lifted
 from regionscope.tracing.network import Network
 from regionscope.tracing.operations import aten, bend, linear_arguments
-from regionscope.tracing.program import (
-    PerPoint,
-    Program,
-    Step,
-    Value,
-    counting,
-    from_rows,
-    indices,
-    point_shape,
-    resolved,
-    to_rows,
-)  # fmt: skip
+from regionscope.tracing.program import Program
+from regionscope.tracing.steps import Step, indices
 
 ENGINES = ("auto", "gram", "jacobian", "probes")
 MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
+MOST_UNIT_VECTORS = 1 << 14  # beyond, their matrix is not made
+MOST_ENTRIES = 1 << 28  # floats of a basis
 ENTRIES_AT_ONCE = 1 << 21  # floats of a tangent at one time
 
 Visit = Callable[[int, Tensor, Tensor], None]  # number of the site, values (n, units), tangents (r, n, units)
@@ -49,6 +43,17 @@ class Directions:
     vectors: Tensor
     exact: bool
     engine: str
+
+    def chunks(self) -> Iterator["Directions"]:
+        """The same, so many at a time that a tangent of one point fits; unit vectors are made when it is their turn."""
+        if self.vectors.shape[0]:
+            yield self
+            return
+        d = self.vectors.shape[1]
+        for start in range(0, d, MOST_DIRECTIONS):
+            some = torch.zeros(min(MOST_DIRECTIONS, d - start), d, dtype=self.vectors.dtype, device=self.vectors.device)
+            some[:, start : start + MOST_DIRECTIONS].fill_diagonal_(1.0)
+            yield replace(self, vectors=some)
 
     def drawn(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         """Random ones for each of the points x: (r, n, d)."""
@@ -78,34 +83,62 @@ def directions(net: Network, engine: str = "auto", probes: int = 32) -> Directio
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     if probes < 1:
         raise ValueError(f"probes must be at least 1, got {probes}")
-    d = math.prod(net.input_shape)
-    identity = torch.eye(d, dtype=net.dtype, device=net.device) if d <= 1 << 14 else None
-    seen = looked_at(net)
+    d, seen = math.prod(net.input_shape), looked_at(net)
+    empty = torch.empty(0, d, dtype=net.dtype, device=net.device)
     if (engine == "auto" and min(seen, d) > MOST_DIRECTIONS) or engine == "probes":
-        return Directions(torch.empty(probes, d, dtype=net.dtype, device=net.device), False, "probes")
-    assert identity is not None, "auto never comes here"
+        return Directions(empty.new_empty(probes, d), False, "probes")
     if engine == "gram" or (engine == "auto" and seen < d):
-        return Directions(identity if seen >= d else row_space(net, identity), True, "gram")
-    return Directions(identity, True, "jacobian")
+        return Directions(row_space(net) if seen < d else identity(empty), True, "gram")
+    return Directions(identity(empty), True, "jacobian")
+
+
+def exact_directions(net: Network) -> Directions:
+    """As few directions as give all gradient norms exactly, however many; perhaps to be taken in `chunks`."""
+    d, seen = math.prod(net.input_shape), looked_at(net)
+    if seen < d and seen * d <= MOST_ENTRIES:
+        return Directions(row_space(net), True, "gram")
+    return unit_directions(net)
+
+
+def unit_directions(net: Network) -> Directions:
+    """The unit vectors: all of them, or none if there are so many that they come in `chunks`."""
+    empty = torch.empty(0, math.prod(net.input_shape), dtype=net.dtype, device=net.device)
+    return Directions(identity(empty) if empty.shape[1] <= MOST_UNIT_VECTORS else empty, True, "jacobian")
+
+
+def identity(empty: Tensor) -> Tensor:
+    d = empty.shape[1]
+    if d > MOST_UNIT_VECTORS:
+        raise ValueError(
+            f"an input with {d:,} entries is too large for all its directions at once; say engine='probes' for random"
+            " ones where the measure takes them, or look at a part of the input"
+        )
+    return torch.eye(d, dtype=empty.dtype, device=empty.device)
 
 
 def first_part(net: Network) -> Program:
     """What happens while the network is affine; its outputs are all that the rest depends on."""
-    program = net.program.pruned([*net.entries, net.output])
+    program = net.program.folded().pruned([*net.entries, net.output])
     return program.segments([bend(program, set(net.exits))])[0]
 
 
 def looked_at(net: Network) -> int:
     """How many affine functions of the input all the rest depends on."""
     part = first_part(net)
-    return sum(math.prod(point_shape(part.shapes[value])) for value in part.outputs)
+    return sum(math.prod(part.shapes[value]) for value in part.outputs)
 
 
 @torch.no_grad()
-def row_space(net: Network, identity: Tensor) -> Tensor:
-    """Orthonormal rows that span the gradients of all that the rest of the network depends on."""
-    rows = [tangent.rows[:, 0] for tangent in behind_first_part(net, identity).values()]  # (d, units)
-    basis: Tensor = torch.linalg.qr(torch.cat(rows, dim=1)).Q
+def row_space(net: Network) -> Tensor:
+    """Orthonormal rows that span the gradients of all that the rest of the network depends on, by reverse mode."""
+    part = first_part(net)
+    x = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
+    with torch.enable_grad():
+        x.requires_grad_()
+        outputs = torch.cat([out.flatten() for out in part.run(x)])
+    units = torch.eye(len(outputs), dtype=net.dtype, device=net.device).split(256)
+    rows = [torch.autograd.grad(outputs, x, some, retain_graph=True, is_grads_batched=True)[0] for some in units]
+    basis: Tensor = torch.linalg.qr(torch.cat(rows).flatten(1).T).Q
     return basis.T.contiguous()
 
 
@@ -113,8 +146,8 @@ def behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
     """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
     part = first_part(net)
     zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
-    follow = Following(part, zero, {0: Tangent(vectors[:, None])}, frozenset(), {})
-    follow.run()
+    follow = Following(part, {0: Tangent(vectors[:, None])}, frozenset(), {})
+    follow.run(zero)
     return {value: follow.tangents[value] for value in part.outputs if value in follow.tangents}
 
 
@@ -126,144 +159,122 @@ class Following:
     """
 
     def __init__(
-        self, program: Program, x: Tensor, tangents: dict[int, Tangent], exits: Set[int], grams: dict[int, Tensor]
+        self, program: Program, tangents: dict[int, Tangent], exits: Set[int], grams: dict[int, Tensor]
     ) -> None:
-        self.program, self.n = program, len(x)
+        self.program = program
         self.r = max((len(tangent.every) for tangent in tangents.values()), default=0)
-        self.values: dict[int, Any] = {**program.constants, 0: x}
         self.tangents = dict(tangents)  # of the input, or of all that follows from it before the network bends
-        self.for_points: dict[tuple[int, int], Any] = {}
         self.exits = exits  # the values that leave the sites
         self.grams = grams  # of a value that leaves a site and that is all that the rest depends on
 
-    def run(self, on_value: Callable[[int], None] = lambda value: None) -> None:
-        """Take all steps; `on_value` is told of each value that is made."""
-        on_value(0)
-        for step in self.program.steps:
-            self.values.update(zip(step.results, step.run(self.values, self.n), strict=True))
-            if step.results[0] not in self.tangents and not step.used.isdisjoint(self.tangents):
-                self.differentiate(step)
-            for index in step.results:
-                on_value(index)
-            for index in step.done_with:
-                self.values.pop(index, None)
-                self.tangents.pop(index, None)
+    def run(self, x: Tensor, watch: Callable[[int, Tensor], Tensor | None] | None = None) -> None:
+        """Take all steps from points x."""
+        self.n = len(x)
+        self.program.resume({0: x[:, None]}, watch, self.act)
+
+    def act(self, step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
+        """Do a step, and differentiate it."""
+        made = lifted(step, values, shapes)
+        if step.results[0] not in self.tangents and not step.used.isdisjoint(self.tangents):
+            self.differentiate(step, values)
+        for index in step.used.intersection(step.done_with):
+            self.tangents.pop(index, None)
+        return made
 
     def rows(self, value: int) -> Tensor:
         """The tangents of a value: (r, n, units), or (r, 1, units) if they are the same for all points."""
         return self.tangents[value].rows
 
-    def keep(self, step: Step, results: Any, points: int) -> None:
-        """The results of an operation on the tangents of so many points are those of the step."""
-        for value, result in zip(step.results, results if step.several else [results], strict=True):
-            if value in self.program.shapes:  # others have nothing to do with points
-                rows = to_rows(result, self.program.shapes[value], points)
-                self.tangents[value] = Tangent(rows.view(self.r, points // self.r, -1))
+    def shaped(self, value: int, dimensions: int = 0) -> Tensor:
+        """The tangents of a value in its shape, filled up with ones in front to so many dimensions."""
+        rows = self.rows(value)
+        one = aligned(torch.empty(1, *self.program.shapes[value], device="meta"), dimensions)
+        return rows.reshape(*rows.shape[:2], *one.shape[1:])
 
-    def differentiate(self, step: Step) -> None:
-        given = step.named
-        live = {name for name, a in given.items() if any(i in self.tangents for i in indices(a))}
+    def differentiate(self, step: Step, values: Mapping[int, Any]) -> None:
+        live = {name for name, a in step.named.items() if any(i in self.tangents for i in indices(a))}
         if step.results[0] in self.exits:
-            self.tangents[step.results[0]] = self.through_activation(step)
+            self.tangents[step.results[0]] = self.through_activation(step, values)
             return
-        group = linear_arguments(step.operation, live)
+        group = linear_arguments(step, live)
         if not group:
-            self.through_anything(step, given)
+            self.through_anything(step, values)
             return
-        points = self.points_of(given)
         if dense(step, live, self.program):  # the usual case
-            rows, matrix = DENSE[step.operation]  # type: ignore[index]
-            product = self.tangents[given[rows].index].times(self.linear(matrix, given[matrix], group, points))
+            rows, matrix = DENSE[step.operation]
+            product = self.tangents[step.named[rows].index].times(values[step.named[matrix].index])
             self.r, self.tangents[step.results[0]] = len(product), Tangent(product)
             return
-        linear = {name: self.linear(name, a, group, points) for name, a in given.items()}
-        self.keep(step, step.operation(**without_shift(step, linear)), points)
+        points = self.points_of(step)
+        linear = without_shift(step, group)
+        known = {i: self.spread(i, points) if i in self.tangents else values[i] for i in step.used}
+        known |= {i: torch.zeros_like(values[i]) for i in constants_of(step, group) - self.tangents.keys()}
+        self.keep(step, lifted(linear, known, self.program.shapes), points)
 
-    def points_of(self, given: dict[str, Any]) -> int:
+    def keep(self, step: Step, results: list[Any], points: int) -> None:
+        """The results of an operation on the tangents of so many points are those of the step."""
+        for value, result in zip(step.results, results, strict=True):
+            self.tangents[value] = Tangent(result.reshape(self.r, points // self.r, -1))
+
+    def points_of(self, step: Step) -> int:
         """r if all tangents are the same for all points, otherwise r * n."""
-        live = [self.tangents[i] for a in given.values() for i in indices(a) if i in self.tangents]
+        live = [self.tangents[i] for i in step.used if i in self.tangents]
         shared = all(tangent.open is None and tangent.every.shape[1] == 1 for tangent in live)
         return self.r if shared else self.r * self.n
-
-    def linear(self, name: str, argument: Any, group: frozenset[str], points: int) -> Any:
-        """An argument of an affine operation in its derivative: tangents, or constants that drop out."""
-        if isinstance(argument, list | tuple):
-            return [self.linear(name, a, group, points) for a in argument]
-        if isinstance(argument, PerPoint):
-            return argument.base + argument.rate * points
-        if not isinstance(argument, Value):
-            return 0 if name in group and isinstance(argument, int | float) else argument
-        index = argument.index
-        if index in self.tangents:
-            return self.spread(index, points)
-        value = self.fixed(index, points)
-        return torch.zeros_like(value) if name in group and isinstance(value, Tensor) else value
-
-    def fixed(self, index: int, points: int) -> Any:
-        """A value that does not depend on the input, for so many points."""
-        if index in self.program.constants:
-            return self.program.constants[index]
-        if (index, points) not in self.for_points:
-            step = next(s for s in self.program.steps if index in s.results)
-            known = {value: self.fixed(value, points) for value in step.used}
-            made = zip(step.results, step.run(known, points), strict=True)
-            self.for_points.update({(i, points): m for i, m in made})
-        return self.for_points[index, points]
 
     def spread(self, index: int, points: int) -> Tensor:
         """The tangents of a value for so many points."""
         rows = self.rows(index).expand(self.r, points // self.r, -1)
-        return from_rows(rows.reshape(points, -1), self.program.shapes[index])
+        return rows.reshape(points, *self.program.shapes[index])
 
-    def through_activation(self, step: Step) -> Tangent:
+    def through_activation(self, step: Step, values: Mapping[int, Any]) -> Tangent:
         """The tangents behind a site: each unit's slope times the tangents before it."""
-        arguments = [resolved(a, self.values, self.n) for a in step.arguments]
-        options = {name: resolved(a, self.values, self.n) for name, a in step.options.items()}
-        shape = self.program.shapes[step.results[0]]
-        if len(arguments) == 2 and isinstance(arguments[1], Tensor) and step.operation in COMPETING:
-            a, b = (self.side(x, v) for x, v in zip(step.arguments, arguments, strict=True))
-            first = (arguments[0] > arguments[1]) if COMPETING[step.operation] else (arguments[0] < arguments[1])
-            return Tangent(torch.where(to_rows(first, shape, self.n), a, b))
-        slope = to_rows(slopes(step.operation, arguments, options), shape, self.n)
-        rows = self.rows(*indices(step.arguments[0]))
+        if step.operation in COMPETING:
+            return self.through_competition(step, values)
+        entry = step.named["self"].index
+        slope, rows = slopes(step, values, self.program.shapes), self.rows(entry)
         if slope.dtype == torch.bool:
             return Tangent(rows, slope, self.grams.get(step.results[0]))
         return Tangent(rows * slope.to(rows.dtype))
 
-    def side(self, argument: Any, value: Tensor) -> Tensor:
-        """The tangents of one of two competitors, zero for a constant."""
-        if isinstance(argument, Value) and argument.index in self.tangents:
-            return self.rows(argument.index)
-        return torch.zeros((), dtype=value.dtype, device=value.device)
+    def through_competition(self, step: Step, values: Mapping[int, Any]) -> Tangent:
+        """The tangents of the one that wins; a constant has none."""
+        larger = COMPETING[step.operation]
+        compared = replace(step, operation=aten.gt.Tensor if larger else aten.lt.Tensor)
+        (first,) = lifted(replace(compared, results=(-1,)), values, self.program.shapes)  # (n, *shape)
+        sides = [
+            self.shaped(a.index, first.dim() - 1) if a.index in self.tangents else first.new_zeros((), dtype=torch.int)
+            for a in (step.named["self"], step.named["other"])
+        ]
+        return Tangent(torch.where(first, sides[0], sides[1]).flatten(2))
 
-    def through_anything(self, step: Step, given: dict[str, Any]) -> None:
+    def through_anything(self, step: Step, values: Mapping[int, Any]) -> None:
         """Any other operation, differentiated by torch."""
-        points = self.r * self.n
-        live = [name for name, a in given.items() if isinstance(a, Value) and a.index in self.tangents]
-        known = {name: self.linear(name, a, frozenset(), points) for name, a in given.items() if name not in live}
-        values = [self.repeated(given[name].index) for name in live]
-        tangents = [self.spread(given[name].index, points) for name in live]
+        live = sorted(step.used & self.tangents.keys())
+        shapes = self.program.shapes
 
-        def operation(*primals: Tensor) -> Any:
-            return step.operation(**known, **dict(zip(live, primals, strict=True)))
+        def operation(*primals: Tensor) -> tuple[Tensor, ...]:
+            made = lifted(step, {**values, **dict(zip(live, primals, strict=True))}, shapes)
+            return tuple(m for m in made if m.is_floating_point())
 
-        self.keep(step, torch.func.jvp(operation, tuple(values), tuple(tangents))[1], points)
+        def derivative(*along: Tensor) -> Any:
+            return torch.func.jvp(operation, tuple(values[i] for i in live), along)[1]
 
-    def repeated(self, index: int) -> Tensor:
-        shape = self.program.shapes[index]
-        return from_rows(to_rows(self.values[index], shape, self.n).repeat(self.r, 1), shape)
+        tangents = [self.spread(i, self.r * self.n).unflatten(0, (self.r, self.n)) for i in live]
+        floating = [r for r, m in zip(step.results, lifted(step, values, shapes), strict=True) if m.is_floating_point()]
+        for value, result in zip(floating, torch.vmap(derivative)(*tangents), strict=True):
+            self.tangents[value] = Tangent(result.flatten(2))
 
 
 DENSE = {aten.addmm.default: ("mat1", "mat2"), aten.mm.default: ("self", "mat2")}  # the factors of their products
 
 
 def dense(step: Step, live: Set[str], program: Program) -> bool:
-    """Whether a step, some of whose arguments are live, multiplies rows, one a point, by a fixed matrix."""
-    factors = DENSE.get(step.operation)  # type: ignore[call-overload]
-    if not factors or live != {factors[0]}:
+    """Whether a step, some of whose arguments are live, multiplies one row a point by a fixed matrix."""
+    factors = DENSE.get(step.operation)
+    if not factors or live != {factors[0]} or step.named.get("alpha", 1) != 1:
         return False
-    shape = program.shapes[step.named[factors[0]].index]
-    return len(shape) == 2 and counting(shape) == (0, 1)
+    return program.shapes[step.named[factors[0]].index][:-1] == (1,)
 
 
 COMPETING = {  # does the larger one win?
@@ -271,37 +282,37 @@ COMPETING = {  # does the larger one win?
 }  # fmt: skip
 
 
-def slopes(operation: Callable[..., Any], arguments: list[Any], options: dict[str, Any]) -> Tensor:
-    """The derivative of an activation at its values, as torch defines it at breakpoints."""
-    z: Tensor = arguments[0].detach()
-    if operation is aten.relu.default:
-        return z > 0
+def slopes(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> Tensor:
+    """The derivative of an activation at its values, (n, units), as torch defines it at breakpoints.
+
+    With gradients enabled it carries those to the parameters that set it.
+    """
+    entry = step.named["self"].index
+    z: Tensor = values[entry]
+    if step.operation is aten.relu.default:
+        return (z > 0).flatten(1)
+    differentiable = torch.is_grad_enabled()
     with torch.enable_grad():
-        z = z.requires_grad_()
-        others = [a.detach() if isinstance(a, Tensor) else a for a in arguments[1:]]
-        result = operation(z, *others, **options)
-        out = result if isinstance(result, Tensor) else result[0]
-        slope: Tensor = torch.autograd.grad(out.sum(), z)[0]
-        return slope
+        z = z if differentiable and z.requires_grad else z.detach().requires_grad_()
+        out = lifted(step, {**values, entry: z}, shapes)[0]
+        slope: Tensor = torch.autograd.grad(out.sum(), z, create_graph=differentiable)[0]
+        return slope.flatten(1)
 
 
-# affine operations with a shift that is no argument of theirs that is added
-SHIFTS: dict[str, dict[str, Any]] = {
-    "native_batch_norm": {"bias": None, "running_mean": 0},
-    "_native_batch_norm_legit_no_training": {"bias": None, "running_mean": 0},
-    "constant_pad_nd": {"value": 0},
-    "masked_fill": {"value": 0},
-}
+def constants_of(step: Step, group: Set[str]) -> set[int]:
+    """The values in the arguments of a group."""
+    return {i for name in group for i in indices(step.named.get(name))}
 
 
-def without_shift(step: Step, given: dict[str, Any]) -> dict[str, Any]:
-    name = step.operation._schema.name.removeprefix("aten::")  # type: ignore[attr-defined]
-    for argument, nothing in SHIFTS.get(name, {}).items():
-        if isinstance(given.get(argument), Tensor):
-            given[argument] = torch.zeros_like(given[argument])
-        elif argument in given:
-            given[argument] = nothing
-    return given
+def without_shift(step: Step, group: Set[str]) -> Step:
+    """An affine operation without what it adds: numbers in the arguments of the group are zero."""
+
+    def linear(name: str, argument: Any) -> Any:
+        return 0 if name in group and isinstance(argument, int | float) else argument
+
+    names = [p.name for p in step.operation._schema.arguments]
+    arguments = tuple(linear(name, a) for name, a in zip(names, step.arguments, strict=False))
+    return replace(step, arguments=arguments, options={k: linear(k, a) for k, a in step.options.items()})
 
 
 class Route:
@@ -326,7 +337,7 @@ class Route:
             return None
         value = after[0].results[0]
         for step in self.program.steps:
-            live = {name for name, a in step.named.items() if set(indices(a)) - self.program.constants.keys()}
+            live = {name for name, a in step.named.items() if not self.program.shapes.keys().isdisjoint(indices(a))}
             if value in step.used and not dense(step, live, self.program):
                 return None
         return value
@@ -347,7 +358,7 @@ class Route:
         """
         if self.bottleneck is None:
             return torch.arange(len(points), device=points.device)
-        opened = [(self.first.run(x)[0] > 0).sum(dim=1) for x in points.split(1024)]
+        opened = [(self.first.run(x)[0] > 0).flatten(1).sum(dim=1) for x in points.split(1024)]
         return torch.cat(opened).argsort(stable=True)
 
     def follow(
@@ -363,18 +374,16 @@ class Route:
         `noise`, one tensor (n, units) a site, is taken off what enters the site, after it has been visited.
         """
         start = self.shared if self.shared is not None else {0: Tangent(self.along.drawn(x, generator))}
-        pass_ = Following(self.program, x, start, set(self.net.exits), self.grams)
+        pass_ = Following(self.program, start, set(self.net.exits), self.grams)
+        shifted = None if noise is None else noisy_entries(self.net, noise)
         n = len(x)
 
-        def on_value(value: int) -> None:
+        def watch(value: int, tensor: Tensor) -> Tensor | None:
             for number in self.places.get(value, ()):
-                shape = self.program.shapes[value]
-                rows = to_rows(pass_.values[value], shape, n)
-                visit(number, rows, pass_.rows(value).expand(-1, n, -1))
-                if noise is not None and number == self.places[value][-1]:
-                    pass_.values[value] = from_rows(rows - noise[self.places[value][0]], shape)
+                visit(number, tensor.flatten(1), pass_.rows(value).expand(-1, n, -1))
+            return shifted(value, tensor) if shifted else None
 
-        pass_.run(on_value)
+        pass_.run(x, watch)
         return pass_.rows(self.net.output).expand(-1, n, -1) if self.output else torch.empty(0)
 
 

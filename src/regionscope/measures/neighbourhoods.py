@@ -18,7 +18,7 @@ from regionscope.geometry.predicates import FRAME
 from regionscope.points import Data, batches
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.operations import bend
-from regionscope.tracing.program import Program, from_rows, point_shape, to_rows
+from regionscope.tracing.program import Program
 from regionscope.tracing.trace import Model, as_network
 
 FLOATS_AT_ONCE = 1 << 21  # of a site at all vertices
@@ -36,13 +36,12 @@ class Passage:
     @property
     def widest(self) -> int:
         """The number of floats of the largest value that is kept at a vertex."""
-        shapes = [point_shape(self.head.shapes[value]) for value in self.head.outputs]
+        shapes = [self.head.shapes[value] for value in self.head.outputs]
         return max(math.prod(shape) for shape in (*shapes, *(site.shape for site in self.sites)))
 
     def centres(self, x: Tensor) -> list[Tensor]:
         """What the head makes of points x (n, *input_shape), one tensor (n, k) a value."""
-        values = zip(self.head.run(x), self.head.outputs, strict=True)
-        return [to_rows(value, self.head.shapes[i], len(x)) for value, i in values]
+        return [value.flatten(1) for value in self.head.run(x)]
 
     def arms(self, frames: Tensor, reach: float) -> list[Tensor]:
         """How the same changes along the directions of frames (f, P, d): one tensor (f, P, k) a value.
@@ -73,34 +72,21 @@ class Bundle:
             arm = radius * arm
             arm = torch.cat([arm, -arm, *([torch.zeros_like(arm[:, :1])] if include_centre else [])], dim=1)
             vertices = arm.shape[1]
-            state[value] = from_rows((centre[:, None] + arm).flatten(0, 1), head.shapes[value])
+            state[value] = (centre[:, None] + arm).reshape(-1, *head.shapes[value])
         for site, part in zip(self.passage.sites, self.passage.parts, strict=True):
-            state = dict(zip(part.outputs, part.resume(state, n * vertices), strict=True))
-            entering = part.outputs[0]
-            yield site, to_rows(state[entering], part.shapes[entering], n * vertices).view(n, vertices, -1)
+            state = dict(zip(part.outputs, part.resume(state), strict=True))
+            yield site, state[site.entry].reshape(n, vertices, -1)
 
 
 def passage(net: Network, layers: Sequence[int]) -> Passage:
     """The way through a network to the sites of these layers."""
     net = net.frozen(net.dtype)
     made = {value: place for place, step in enumerate(net.program.steps) for value in step.results}
-    chosen = [(value, site) for value, site in zip(net.entries, net.sites, strict=True) if site.layer in layers]
-    chosen.sort(key=lambda entry: made.get(entry[0], -1))
-    entries = [value for value, _ in chosen]
+    sites = sorted((s for s in net.sites if s.layer in layers), key=lambda site: made.get(site.entry, -1))
+    entries = [site.entry for site in sites]
     program = replace(net.program.pruned(entries), outputs=())
     head, *parts = program.segments([bend(program, set(net.exits)), *entries])[:-1]
-    if not set(head.outputs) <= live_values(head):  # a tensor made for the number of points, not from them
-        head, *parts = program.segments([0, *entries])[:-1]
-    return Passage(net, tuple(site for _, site in chosen), head, tuple(parts))
-
-
-def live_values(program: Program) -> set[int]:
-    """The values that depend on the input and have one row a point."""
-    live = {0}
-    for step in program.steps:
-        if step.used & live:
-            live.update(step.results)
-    return live & program.shapes.keys()
+    return Passage(net, tuple(sites), head, tuple(parts))
 
 
 def chosen_layers(net: Network, layers: Sequence[int] | None) -> tuple[int, ...]:

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from regionscope.tracing.program import Program, to_rows
+from regionscope.tracing.program import Held, Program
 
 # a second difference above this share of the first says the function is not affine
 AFFINE_DEFECT = 1e-7
@@ -30,6 +30,9 @@ class Site:
     shape: tuple[int, ...]
     layer: int
     smooth: bool = False
+    entry: int = field(default=-1, repr=False)  # the values of the program that enter and leave it
+    exit: int = field(default=-1, repr=False)
+    tournament: str | None = field(default=None, repr=False)  # the name of the tournament that it is a round of
 
     @property
     def units(self) -> int:
@@ -65,11 +68,19 @@ class Network:
     piecewise_linear: bool
     dtype: torch.dtype
     device: torch.device
-    entries: tuple[int, ...]  # the values of the program that enter the sites
-    exits: tuple[int, ...]  # and that leave them
     output: int
-    winners: dict[str, int]  # tournament, the part of its sites' names before the slash -> value that says who won
+    winners: dict[str, int]  # name of a tournament -> value that says who won
     program: Program
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """The values of the program that enter the sites."""
+        return tuple(site.entry for site in self.sites)
+
+    @property
+    def exits(self) -> tuple[int, ...]:
+        """The values of the program that leave the sites."""
+        return tuple(site.exit for site in self.sites)
 
     @property
     def units(self) -> int:
@@ -83,7 +94,11 @@ class Network:
 
     def __call__(self, x: Tensor, *, batch_size: int | None = None) -> Tensor:
         """The network's output at points x (n, *input_shape)."""
-        return self._batched(self._output_program.run, x, batch_size)[0]
+        return self._batched(lambda points: [self.outputs(points)], x, batch_size)[0]
+
+    def outputs(self, x: Tensor) -> Tensor:
+        """The same with gradients, if they are enabled, and without a look at x."""
+        return self._output_program.run(x)[0].reshape(len(x), *self.output_shape)
 
     def preactivations(self, x: Tensor, *, batch_size: int | None = None) -> tuple[Tensor, ...]:
         """The values that enter each site at points x (n, *input_shape): one tensor (n, *site.shape) a site.
@@ -118,13 +133,13 @@ class Network:
     def with_noisy_weights(self, scales: Sequence[float], generator: torch.Generator | None) -> "Network":
         """A copy whose weights (constants with two dimensions or more) have noise N(0, max(scales)^2)."""
         scale = max(scales)
-        noisy = {
+        noisy: dict[int, Tensor | Held] = {
             i: c + scale * torch.randn(c.shape, generator=generator, dtype=c.dtype).to(c.device)
             if c.is_floating_point() and c.dim() > 1
             else c
             for i, c in self.program.constants.items()
         }
-        return replace(self, program=replace(self.program, constants=noisy))
+        return replace(self, program=replace(self.program, held=noisy))
 
     def by_layer(self, units: Tensor) -> Tensor:
         """The sums over the units of each layer: (n, units) -> (n, layers)."""
@@ -196,9 +211,8 @@ class Network:
         return self.program.pruned([self.output])
 
     def _site_values(self, x: Tensor) -> list[Tensor]:
-        n, shapes = len(x), self.program.shapes
-        values = zip(self._site_program.run(x), self.entries, self.sites, strict=True)
-        return [to_rows(v, shapes[entry], n).reshape(n, *site.shape) for v, entry, site in values]
+        values = self._site_program.run(x)
+        return [v.reshape(len(x), *site.shape) for v, site in zip(values, self.sites, strict=True)]
 
     @torch.no_grad()
     def _batched(self, function: Callable[[Tensor], list[Tensor]], x: Tensor, batch_size: int | None) -> list[Tensor]:

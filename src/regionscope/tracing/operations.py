@@ -1,6 +1,6 @@
-"""Which aten operations are affine, and in which of their arguments; and what to say of the others."""
+"""Which aten operations are affine, in which of their arguments and outputs; and what to say of the others."""
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -8,78 +8,155 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regionscope.tracing.program import Program, indices, leaves
+from regionscope.tracing.program import Program
+from regionscope.tracing.steps import Step, indices, leaves
 
 aten = torch.ops.aten
 
-SELF = frozenset({"self"})
+
+@dataclass(frozen=True)
+class Affine:
+    """An operation is affine in the arguments of any one group together; `settings` may have any fixed value.
+
+    An argument that is in neither must have its default value. Only the first `outputs` are covered, None for all.
+    """
+
+    groups: tuple[frozenset[str], ...]
+    settings: frozenset[str]
+    outputs: int | None = None
 
 
-def _each(names: str, *groups: frozenset[str]) -> dict[str, tuple[frozenset[str], ...]]:
-    return dict.fromkeys(names.split(), groups)
+# operations, with their overload if it is not the plain one : groups of arguments, apart by / | settings
+TABLE = """
+view _unsafe_view : self | size
+reshape : self | shape
+_reshape_alias : self | size stride
+expand : self | size implicit
+permute : self | dims
+transpose.int : self | dim0 dim1
+t alias positive neg trace : self
+squeeze squeeze.dim squeeze.dims unsqueeze : self | dim
+slice.Tensor : self | dim start end step
+select.int : self | dim index
+split.Tensor unsafe_split.Tensor : self | split_size dim
+split_with_sizes unsafe_split_with_sizes : self | split_sizes dim
+unbind.int : self | dim
+unfold : self | dimension size step
+diagonal : self | offset dim1 dim2
+diag_embed : self | offset dim1 dim2
+index.Tensor _unsafe_index.Tensor : self | indices
+index_select : self | dim index
+gather : self | dim index sparse_grad
+take : self | index
+flip : self | dims
+roll : self | shifts dims
+rot90 : self | k dims
+repeat : self | repeats
+tile : self | dims
+clone : self | memory_format
+detach lift_fresh lift : self
+narrow_copy : self | dim start length
+tril triu : self | diagonal
+pixel_shuffle : self | upscale_factor
+pixel_unshuffle : self | downscale_factor
+channel_shuffle : self | groups
+im2col : self | kernel_size dilation padding stride
+col2im : self | output_size kernel_size dilation padding stride
+_to_copy : self | dtype layout device pin_memory non_blocking memory_format
+constant_pad_nd : self value | pad
+reflection_pad1d reflection_pad2d reflection_pad3d : self | padding
+replication_pad1d replication_pad2d replication_pad3d : self | padding
+upsample_nearest1d _upsample_nearest_exact1d : self | output_size scales
+upsample_nearest2d _upsample_nearest_exact2d : self | output_size scales_h scales_w
+upsample_nearest3d _upsample_nearest_exact3d : self | output_size scales_d scales_h scales_w
+upsample_nearest1d.vec upsample_nearest2d.vec upsample_nearest3d.vec : input | output_size scale_factors
+_upsample_nearest_exact1d.vec _upsample_nearest_exact2d.vec : input | output_size scale_factors
+_upsample_nearest_exact3d.vec : input | output_size scale_factors
+upsample_linear1d : self | output_size align_corners scales
+upsample_bilinear2d upsample_bicubic2d : self | output_size align_corners scales_h scales_w
+_upsample_bilinear2d_aa _upsample_bicubic2d_aa : self | output_size align_corners scales_h scales_w
+upsample_trilinear3d : self | output_size align_corners scales_d scales_h scales_w
+upsample_linear1d.vec upsample_bilinear2d.vec : input | output_size align_corners scale_factors
+upsample_bicubic2d.vec upsample_trilinear3d.vec : input | output_size align_corners scale_factors
+_upsample_bilinear2d_aa.vec _upsample_bicubic2d_aa.vec : input | output_size align_corners scale_factors
+grid_sampler_2d grid_sampler_3d : input | grid interpolation_mode padding_mode align_corners
+sum : self | dtype
+sum.dim_IntList mean.dim : self | dim keepdim dtype
+mean : self | dtype
+cumsum : self | dim dtype
+avg_pool1d : self | kernel_size stride padding ceil_mode count_include_pad
+avg_pool2d avg_pool3d : self | kernel_size stride padding ceil_mode count_include_pad divisor_override
+adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d : self | output_size
+cat stack : tensors | dim
+add.Tensor add.Scalar sub.Tensor sub.Scalar rsub.Tensor rsub.Scalar : self other | alpha
+mul.Tensor mul.Scalar : self / other
+div.Tensor div.Scalar true_divide.Tensor : self | other
+mm bmm : self / mat2
+mv : self / vec
+dot : self / tensor
+vdot : self / other
+addmm : self mat1 / self mat2 | beta alpha
+addmv : self mat / self vec | beta alpha
+baddbmm addbmm : self batch1 / self batch2 | beta alpha
+addr : self vec1 / self vec2 | beta alpha
+addcmul : self tensor1 / self tensor2 | value
+addcdiv : self tensor1 | tensor2 value
+lerp.Scalar lerp.Tensor : self end | weight
+convolution : input bias / weight bias | stride padding dilation transposed output_padding groups
+_trilinear : i1 / i2 / i3 | expand1 expand2 expand3 sumdim unroll_dim
+native_batch_norm : input bias running_mean | weight running_var training momentum eps -> 1
+_native_batch_norm_legit : input bias running_mean | weight running_var training momentum eps -> 1
+_native_batch_norm_legit_no_training : input bias running_mean | weight running_var momentum eps -> 1
+where.self where.ScalarSelf where.ScalarOther : self other | condition
+masked_fill.Scalar masked_fill.Tensor : self value | mask
+masked_scatter : self source | mask
+copy : src | non_blocking
+slice_scatter : self src | dim start end step
+select_scatter : self src | dim index
+diagonal_scatter : self src | offset dim1 dim2
+scatter.src scatter_add : self src | dim index
+scatter.value : self value | dim index
+fill.Scalar fill.Tensor : value
+index_put _unsafe_index_put : self values | indices accumulate
+index_add : self source | dim index alpha
+index_copy : self source | dim index
+index_fill.int_Scalar index_fill.int_Tensor : self value | dim index
+"""
 
 
-def _set(names: str) -> frozenset[str]:
-    return frozenset(names.split())
+def _read(table: str) -> Iterator[tuple[str, Affine]]:
+    for line in table.strip().splitlines():
+        keys, _, rest = line.partition(":")
+        rest, _, outputs = rest.partition("->")
+        groups, _, settings = rest.partition("|")
+        entry = Affine(
+            tuple(frozenset(group.split()) for group in groups.split("/")),
+            frozenset(settings.split()),
+            int(outputs) if outputs else None,
+        )
+        yield from ((key, entry) for key in keys.split())
 
 
-# operation -> sets of arguments; the operation is affine in the arguments of any one set together, the others fixed
-AFFINE: dict[str, tuple[frozenset[str], ...]] = {
-    **_each(
-        # the same values in another order or shape
-        "view _unsafe_view reshape _reshape_alias expand permute transpose t squeeze unsqueeze slice select split"
-        " split_with_sizes unsafe_split unsafe_split_with_sizes unbind unfold as_strided diagonal index index_select"
-        " gather flip roll rot90 repeat tile clone alias detach lift_fresh lift view_as_real view_as_complex"
-        " pixel_shuffle pixel_unshuffle channel_shuffle im2col col2im tril triu diag_embed take narrow_copy"
-        # padding and resampling
-        " constant_pad_nd reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d"
-        " replication_pad3d upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d"
-        " _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d"
-        " upsample_trilinear3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa"
-        # sums
-        " neg sum mean cumsum trace nansum avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d"
-        " _adaptive_avg_pool2d _adaptive_avg_pool3d masked_fill _to_copy positive",
-        SELF,
+AFFINE: dict[str, Affine] = dict(_read(TABLE))
+
+_READS = frozenset(
+    "_local_scalar_dense is_nonzero equal nonzero masked_select unique_dim _unique2 unique_consecutive bincount".split()
+)
+# the arguments whose shape matters, and nothing else about them
+IGNORED: dict[str, frozenset[str]] = {
+    **dict.fromkeys(
+        "empty_like zeros_like ones_like full_like new_empty new_zeros new_ones new_full new_empty_strided zero"
+        " is_same_size fill copy".split(),
+        frozenset({"self"}),
     ),
-    **_each("cat stack", _set("tensors")),
-    **_each("add sub rsub", _set("self other")),
-    **_each("mul", SELF, _set("other")),
-    **_each("div true_divide", SELF),
-    **_each("mm", SELF, _set("mat2")),
-    **_each("bmm", SELF, _set("mat2")),
-    **_each("mv", SELF, _set("vec")),
-    **_each("dot vdot", SELF, _set("tensor")),
-    **_each("addmm", _set("self mat1"), _set("self mat2")),
-    **_each("addmv", _set("self mat"), _set("self vec")),
-    **_each("baddbmm addbmm", _set("self batch1"), _set("self batch2")),
-    **_each("addr ger", _set("self vec1"), _set("self vec2")),
-    **_each("addcmul", _set("self tensor1"), _set("self tensor2")),
-    **_each("addcdiv", _set("self tensor1")),
-    **_each("lerp", _set("self end")),
-    **_each("convolution", _set("input bias"), _set("weight bias")),
-    **_each("_trilinear", _set("i1"), _set("i2"), _set("i3")),
-    **_each("native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training", _set("input")),
-    **_each("where", _set("self other")),
-    **_each("copy slice_scatter select_scatter diagonal_scatter as_strided_scatter scatter", _set("self src")),
-    **_each("scatter_add", _set("self src")),
-    **_each("fill", _set("value")),
-    **_each("index_put _unsafe_index_put", _set("self values")),
-    **_each("index_add index_copy", _set("self source")),
-    **_each("embedding", _set("weight")),
 }
-
-# these look at the shape of a tensor, never at its values
-SHAPE_ONLY = _set(
-    "empty_like zeros_like ones_like full_like new_empty new_zeros new_ones new_full new_empty_strided zero"
-    " is_same_size"
+_COMPARES = frozenset(
+    "eq ne lt le gt ge isnan isinf isfinite logical_not logical_and logical_or sign argmax argmin signbit".split()
 )
-
-READS = _set(
-    "_local_scalar_dense is_nonzero equal nonzero masked_select unique_dim _unique2 unique_consecutive bincount"
+_JUMPS = frozenset("hardshrink round floor ceil trunc frac floor_divide fmod remainder sgn heaviside div".split())
+_PRODUCTS = frozenset(
+    "mul mm bmm mv dot addmm baddbmm addcmul convolution matmul prod square pow glu _trilinear".split()
 )
-COMPARES = _set("eq ne lt le gt ge isnan isinf isfinite logical_not logical_and logical_or sign argmax argmin signbit")
-JUMPS = _set("hardshrink round floor ceil trunc frac floor_divide fmod remainder sgn heaviside div")
-PRODUCTS = _set("mul mm bmm mv dot addmm baddbmm addcmul convolution matmul prod square pow glu _trilinear")
 
 SMOOTH_ADVICE = "allow_smooth=True studies the boundaries of its units instead of linear regions"
 
@@ -92,7 +169,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     arguments: dict[str, Any]
-    live: set[str]  # the arguments that depend on the input
+    live: set[str]  # the arguments whose values depend on the input and matter
 
     @property
     def name(self) -> str:
@@ -104,8 +181,7 @@ class Call:
     @property
     def key(self) -> str:
         """The name, with the overload if it is not the plain one."""
-        overload = self.func._schema.overload_name
-        return f"{self.name}.{overload}" if overload else self.name
+        return _key(self.name, self.func)
 
     @property
     def writes(self) -> bool:
@@ -117,12 +193,13 @@ class Call:
         return [t for name in mutable for t in tensors(self.arguments.get(name))]
 
     @property
-    def shape_only(self) -> bool:
-        return self.name in SHAPE_ONLY
-
-    @property
     def several(self) -> bool:
         return returns_several(self.func)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it carries values back into Python or into a shape."""
+        return self.name in _READS
 
     @property
     def twin(self) -> Any:
@@ -133,27 +210,30 @@ class Call:
         return getattr(getattr(aten, name[:-1], None), self.func._overloadname, None)
 
 
-def side_effect_free(call: Call, result: Any) -> tuple[Any, Any, Any]:
-    """The operation so that it means the same for one point, any memory layout and dtype, without gradients cut."""
+def _key(name: str, func: Any) -> str:
+    overload = func._schema.overload_name
+    return f"{name}.{overload}" if overload else name
+
+
+def side_effect_free(call: Call) -> tuple[Any, Any, Any]:
+    """The operation so that it means the same for any memory layout and dtype, without gradients cut."""
     if call.key in ("view", "_unsafe_view"):
         return aten.reshape.default, call.args, call.kwargs
-    if call.key == "detach":
-        return aten.alias.default, call.args, call.kwargs
-    if call.name == "squeeze":  # the batch may have one point later
-        x = call.arguments["self"]
-        wanted = call.arguments.get("dim", range(x.dim()))
-        wanted = [wanted] if isinstance(wanted, int) else wanted
-        return aten.squeeze.dims, (x, [d for d in wanted if x.shape[d] == 1]), {}
-    if "dtype" in call.arguments and isinstance(result, Tensor) and not tensors(list(call.args)):
-        return call.func, call.args, {**call.kwargs, "dtype": result.dtype}
-    return call.func, call.args, call.kwargs
+    if call.key in ("detach", "lift_fresh", "lift"):
+        return aten.alias.default, call.args[:1], {}
+    kept = {name: a for name, a in call.kwargs.items() if name != "memory_format"}
+    return call.func, call.args, kept
 
 
 def in_place(call: Call) -> tuple[Any, Any, Any]:
     """The operation that returns what an in-place one writes."""
-    target, source = call.arguments["self"], call.arguments.get("src")
-    if call.name == "copy" and source is not None and source.dtype == target.dtype:  # aten.copy has no derivative
-        return aten.expand.default, (source, list(target.shape)), {}
+    target = call.arguments["self"]
+    if call.name == "copy":  # aten.copy has no derivative
+        source = call.arguments["src"]
+        if source.dtype == target.dtype:
+            return aten.expand.default, (source, list(target.shape)), {}
+    if call.key == "fill.Tensor":
+        return aten.expand.default, (call.arguments["value"], list(target.shape)), {}
     return call.twin, call.args, call.kwargs
 
 
@@ -166,21 +246,26 @@ def tensors(argument: Any) -> list[Tensor]:
     return [a for a in leaves(argument) if isinstance(a, Tensor)]
 
 
-def is_affine(call: Call) -> bool:
-    """Whether the operation is affine in its input-dependent arguments taken together."""
-    a = call.arguments
-    if a.get("rounding_mode") is not None or a.get("reduce") is not None or a.get("training"):
-        return False
-    return _stays_float(a.get("dtype")) and any(call.live <= group for group in AFFINE.get(call.name, ()))
+def entry(call: Call) -> Affine | None:
+    """What the table says of an operation, if it covers the arguments it has and is affine in the live ones."""
+    found = AFFINE.get(call.key)
+    if found is None or not any(call.live <= group for group in found.groups) or call.arguments.get("training"):
+        return None
+    covered = found.settings.union(*found.groups) | IGNORED.get(call.name, frozenset())
+    for p in call.func._schema.arguments:
+        if p.name not in covered and call.arguments.get(p.name) != (p.default_value if p.has_default_value() else None):
+            return None
+    dtype = call.arguments.get("dtype")
+    return found if dtype is None or dtype.is_floating_point else None
 
 
-def linear_arguments(operation: Any, live: Set[str]) -> frozenset[str]:
+def linear_arguments(step: Step, live: Set[str]) -> frozenset[str]:
     """The arguments in which an affine operation is affine together with the live ones; empty if it is not affine.
 
     In the derivative, those among them that are not live are constants that drop out.
     """
-    name = operation._schema.name.removeprefix("aten::")
-    return next((group for group in AFFINE.get(name, ()) if live <= group), frozenset())
+    found = AFFINE.get(_key(step.name, step.operation))
+    return next((group for group in found.groups if live <= group), frozenset()) if found else frozenset()
 
 
 def bend(program: Program, exits: Set[int]) -> int:
@@ -191,24 +276,22 @@ def bend(program: Program, exits: Set[int]) -> int:
     made = {0: 0}  # value that depends on the input -> how many were made before it
     for step in program.steps:
         live = {name: i for name, a in step.named.items() if (i := [v for v in indices(a) if v in made])}
-        if live and (step.results[0] in exits or not linear_arguments(step.operation, live.keys())):
+        if live and (step.results[0] in exits or not linear_arguments(step, live.keys())):
             return max(chain.from_iterable(live.values()), key=made.__getitem__)
         made.update({value: len(made) for value in step.results} if live else {})
     return max(made, key=made.__getitem__)
 
 
-def _stays_float(dtype: torch.dtype | None) -> bool:
-    return dtype is None or dtype.is_floating_point or dtype.is_complex
-
-
 def why_not(operation: str) -> str:
     """One clause that says why an operation on input-dependent values is not affine."""
-    if operation in READS:
+    if operation in _READS:
         return "reads input-dependent values back into Python or into a shape: data-dependent control flow"
-    if operation in COMPARES:
+    if operation in _COMPARES:
         return "compares input-dependent values, which may jump; write it with relu, clamp, maximum or abs"
-    if operation in PRODUCTS:
+    if operation in _PRODUCTS:
         return "multiplies input-dependent values with each other"
-    if operation in JUMPS:
+    if operation in _JUMPS:
         return "is not continuous or divides by input-dependent values"
+    if operation in {key.partition(".")[0] for key in AFFINE}:
+        return "has arguments with which it is not known to be affine"
     return "is neither affine nor a known piecewise-linear function"

@@ -1,80 +1,75 @@
-"""A network as a straight-line program of aten operations that runs at any number of points."""
+"""A network as a straight line of aten operations, written down at one point and run at any number of them.
 
-from collections.abc import Callable, Iterable, Sequence
+Every value that depends on the input has a shape at one point; at n points it is a tensor (n, *shape), the points
+always first, whatever the model does with its batch dimension: `lifting` says how an operation acts on such tensors.
+Values that do not depend on the input are the same for all points and have no such dimension.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from regionscope.tracing.lifting import Shape, lifted
+from regionscope.tracing.steps import Step
+
+Watch = Callable[[int, Tensor], Tensor | None]  # sees a value when it is made, and may give another in its place
+Act = Callable[[Step, Mapping[int, Any], Mapping[int, Shape]], list[Any]]  # what a step makes of values
 
 
 @dataclass(frozen=True)
-class Value:
-    """A reference to one value of the program: the input (0), a constant or the result of a step."""
+class Held:
+    """A tensor that a module holds, whichever that is at the time of asking; `path` is its name in the whole model."""
 
-    index: int
+    module: nn.Module
+    path: str
 
-
-@dataclass(frozen=True)
-class PerPoint:
-    """An integer that grows with the number of points n: `base + rate * n`."""
-
-    base: int
-    rate: int
-
-
-@dataclass(frozen=True)
-class Step:
-    """One operation without side effects; its arguments may hold `Value` and `PerPoint`, in lists too."""
-
-    operation: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    options: dict[str, Any]
-    results: tuple[int, ...]  # the values it makes
-    several: bool = False  # the operation returns a tuple or list
-    done_with: tuple[int, ...] = ()  # values that no later step reads
-
-    @cached_property
-    def used(self) -> frozenset[int]:
-        """The values that its arguments hold."""
-        return frozenset(indices([self.arguments, list(self.options.values())]))
-
-    @cached_property
-    def named(self) -> dict[str, Any]:
-        """Its arguments and options by name."""
-        names = [p.name for p in self.operation._schema.arguments]  # type: ignore[attr-defined]
-        return dict(zip(names, self.arguments, strict=False)) | self.options
-
-    def run(self, values: dict[int, Any], n: int) -> list[Any]:
-        """Its results, given the values it needs, for n points."""
-        arguments = [resolved(a, values, n) for a in self.arguments]
-        options = {name: resolved(a, values, n) for name, a in self.options.items()}
-        result = self.operation(*arguments, **options)
-        return list(result) if self.several else [result]
-
-
-Shape = tuple[int | PerPoint, ...]
+    @property
+    def tensor(self) -> Tensor:
+        found: Tensor = getattr(self.module, self.path.rpartition(".")[2])
+        return found
 
 
 @dataclass(frozen=True)
 class Program:
-    """`constants` are the model's own tensors, read as they are at the time of a run; value 0 is the input."""
+    """`held` are the model's own tensors, read as they are at the time of a run; value 0 is the input.
+
+    `shapes` holds the shape at one point of every value that depends on the input.
+    """
 
     steps: tuple[Step, ...]
-    constants: dict[int, Tensor]
-    shapes: dict[int, Shape]  # of the values that have one dimension that counts the points
+    held: dict[int, Tensor | Held]
+    shapes: dict[int, Shape]
     outputs: tuple[int, ...]
 
-    def run(self, x: Tensor) -> list[Tensor]:
-        """The outputs at points x (n, ...), in one pass; differentiable if gradients are enabled."""
-        return self.resume({0: x}, len(x))
+    @property
+    def constants(self) -> dict[int, Tensor]:
+        """The tensors that are held, as they are now."""
+        return {i: h.tensor if isinstance(h, Held) else h for i, h in self.held.items()}
 
-    def resume(self, known: dict[int, Tensor], n: int) -> list[Tensor]:
-        """The outputs at n points, given the values that the steps need and do not make."""
+    def run(self, x: Tensor, watch: Watch | None = None) -> list[Tensor]:
+        """The outputs at points x (n, *input_shape), in one pass; differentiable if gradients are enabled."""
+        return self.resume({0: x[:, None]}, watch)
+
+    def resume(self, known: Mapping[int, Any], watch: Watch | None = None, act: Act = lifted) -> list[Any]:
+        """The outputs, given the values (n, *shape) that the steps need and do not make.
+
+        `watch` sees every value that depends on the input, the known ones first. `act` does the steps that do, in
+        another arithmetic if one wants.
+        """
         values: dict[int, Any] = {**self.constants, **known}
+        if watch is not None:
+            for index in known:
+                seen = watch(index, values[index])
+                values[index] = values[index] if seen is None else seen
         for step in self.steps:
-            values.update(zip(step.results, step.run(values, n), strict=True))
+            live = not step.used.isdisjoint(self.shapes)
+            made = act(step, values, self.shapes) if live else step.run(values)
+            for index, value in zip(step.results, made, strict=True):
+                seen = watch(index, value) if watch is not None and index in self.shapes else None
+                values[index] = value if seen is None else seen
             for index in step.done_with:
                 del values[index]
         return [values[index] for index in self.outputs]
@@ -88,100 +83,50 @@ class Program:
             dying = (step.used | set(step.results)) - needed
             needed |= step.used
             kept.append(replace(step, done_with=tuple(dying)))
-        constants = {index: tensor for index, tensor in self.constants.items() if index in needed}
-        return replace(self, steps=tuple(reversed(kept)), constants=constants, outputs=tuple(outputs))
+        held = {index: tensor for index, tensor in self.held.items() if index in needed}
+        return replace(self, steps=tuple(reversed(kept)), held=held, outputs=tuple(outputs))
 
     def segments(self, cuts: Sequence[int]) -> list["Program"]:
         """The program cut where each of these values has just been made, and a last part that gives the outputs.
 
-        A part takes the outputs of the part before it; the value of its cut comes first among its own.
+        A part takes the outputs of the part before it; the value of its cut comes first among its own. What does not
+        depend on the input is no output: each part works it out, or `folded` did.
         """
         made = {value: position for position, step in enumerate(self.steps) for value in step.results}
+        fixed = [step for step in self.steps if step.used.isdisjoint(self.shapes)]
         parts, state, start = [], [0], 0
         for cut in cuts:
             end = max(start, made.get(cut, -1) + 1)
             needed = {value for step in self.steps[end:] for value in step.used} | set(self.outputs)
             known = [*state, *(value for step in self.steps[start:end] for value in step.results)]
-            state = [cut, *(value for value in known if value in needed and value != cut)]
-            parts.append(replace(self, steps=self.steps[start:end]).pruned(state))
+            state = [cut, *(v for v in known if v in needed and v != cut and v in self.shapes)]
+            parts.append(self._part(fixed, start, end).pruned(state))
             start = end
-        return [*parts, replace(self, steps=self.steps[start:]).pruned(self.outputs)]
+        return [*parts, self._part(fixed, start, len(self.steps)).pruned(self.outputs)]
+
+    def _part(self, fixed: list[Step], start: int, end: int) -> "Program":
+        live = [step for step in self.steps[start:end] if not step.used.isdisjoint(self.shapes)]
+        return replace(self, steps=(*fixed, *live))
 
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
-        constants = {i: cast(c, dtype).clone() for i, c in self.constants.items()}
+        held: dict[int, Tensor | Held] = {i: cast(c, dtype).clone() for i, c in self.constants.items()}
         steps = [
             replace(step, **{part: recast(getattr(step, part), dtype) for part in ("arguments", "options")})
             for step in self.steps
         ]
-        return replace(self, steps=tuple(steps), constants=constants).folded()
+        return replace(self, steps=tuple(steps), held=held).folded()
 
     def folded(self) -> "Program":
         """The same with all that does not depend on the input worked out."""
         values: dict[int, Any] = dict(self.constants)
         steps = []
         for step in self.steps:
-            if not step.used <= values.keys() or any(per_point(step)):
+            if not step.used.isdisjoint(self.shapes):
                 steps.append(step)
                 continue
-            values.update(zip(step.results, step.run(values, 0), strict=True))
-        return replace(self, steps=tuple(steps), constants=values).pruned(self.outputs)
-
-
-def to_rows(value: Tensor, shape: Shape, n: int) -> Tensor:
-    """A value at n points as one row a point, (n, k)."""
-    axis, _ = counting(shape)
-    if axis:
-        inner = value.shape[axis] // n
-        value = value.unflatten(axis, (n, inner)).movedim(axis, 0)
-    return value.reshape(n, -1)
-
-
-def from_rows(rows: Tensor, shape: Shape) -> Tensor:
-    """The value whose rows these are."""
-    axis, rate = counting(shape)
-    sizes = resolved(list(shape), {}, len(rows))
-    if axis == 0:
-        return rows.reshape(sizes)
-    return rows.reshape(len(rows), *sizes[:axis], rate, *sizes[axis + 1 :]).movedim(0, axis).reshape(sizes)
-
-
-def counting(shape: Shape) -> tuple[int, int]:
-    """The dimension that counts the points, and how many entries it has for each."""
-    return next((axis, size.rate) for axis, size in enumerate(shape) if isinstance(size, PerPoint))
-
-
-def point_shape(shape: Shape) -> tuple[int, ...]:
-    """The shape of a value at one point."""
-    axis, rate = counting(shape)
-    return tuple(s for s in (*shape[:axis], *([rate] if rate > 1 else []), *shape[axis + 1 :]) if isinstance(s, int))
-
-
-def resolved(argument: Any, values: dict[int, Any], n: int) -> Any:
-    if isinstance(argument, Value):
-        return values[argument.index]
-    if isinstance(argument, PerPoint):
-        return argument.base + argument.rate * n
-    if isinstance(argument, list | tuple):
-        return [resolved(a, values, n) for a in argument]
-    return argument
-
-
-def leaves(argument: Any) -> Iterable[Any]:
-    if isinstance(argument, list | tuple):
-        for part in argument:
-            yield from leaves(part)
-    else:
-        yield argument
-
-
-def indices(argument: Any) -> list[int]:
-    """The values that an argument holds."""
-    return [a.index for a in leaves(argument) if isinstance(a, Value)]
-
-
-def per_point(step: Step) -> Iterable[PerPoint]:
-    return (a for a in leaves([step.arguments, list(step.options.values())]) if isinstance(a, PerPoint))
+            values.update(zip(step.results, step.run(values), strict=True))
+        return replace(self, steps=tuple(steps), held=values).pruned(self.outputs)
 
 
 def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -1,5 +1,6 @@
-"""Watches a forward pass operation by operation and writes it down as a program without side effects."""
+"""Watches a forward pass at one point, operation by operation, and writes it down as a program without side effects."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,13 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn.modules import activation as activation_modules
 from torch.nn.modules import pooling as pooling_modules
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from regionscope.tracing import activations, operations
 from regionscope.tracing.activations import Activation
 from regionscope.tracing.decompositions import INDICES, PLAYED, RandomSlopes
 from regionscope.tracing.operations import Call, aten, returns_several, side_effect_free, tensors
-from regionscope.tracing.program import Step, Value, leaves
+from regionscope.tracing.program import Held
+from regionscope.tracing.steps import Step, Value, indices
 
 
 class UnsupportedModel(ValueError):
@@ -24,13 +27,14 @@ class UnsupportedModel(ValueError):
 
 @dataclass(frozen=True)
 class Mark:
-    """A site as it was met; `preactivation` and `result` are the numbers of the values that enter and leave it."""
+    """A site as it was met; `entry` and `exit` are the numbers of the values that enter and leave it."""
 
     name: str
     activation: Activation
     layer: int
-    preactivation: int
-    result: int
+    entry: int
+    exit: int
+    tournament: str | None
 
 
 @dataclass
@@ -53,6 +57,18 @@ class Tournament:
     rounds: int = 0
 
 
+@dataclass
+class Fact:
+    """What is known of a value: does it depend on the input, how many activations are behind it, may it be used."""
+
+    shape: tuple[int, ...]
+    live: bool
+    layer: int = 0
+    place: str = ""  # the operation that made it, and where
+    forbidden: str = ""  # what it is made of that must not be used, if so
+    state: str = ""  # the tensor of the model whose content it is after forward wrote into it
+
+
 class Recorder(TorchDispatchMode):
     """Records every aten operation while it is entered.
 
@@ -62,36 +78,35 @@ class Recorder(TorchDispatchMode):
     happens, so that the traceback points at the line of the model.
     """
 
-    def __init__(self, paths: dict[int, str], *, allow_smooth: bool) -> None:
+    def __init__(self, paths: dict[int, str], held: dict[int, Held], *, allow_smooth: bool, keep: bool = False) -> None:
         super().__init__()
         self.paths = paths  # id of a module -> its path
+        self.named = held  # id of a tensor of the model -> where it is held
         self.allow_smooth = allow_smooth
         self.steps: list[Step] = []
-        self.shapes: list[tuple[int, ...]] = []  # of every value, as are the next two
-        self.live: list[bool] = []
-        self.layers: list[int] = []
-        self.constants: dict[int, Tensor] = {}
+        self.facts: list[Fact] = []  # of every value
+        self.seen: dict[int, Tensor] | None = {} if keep else None  # what live values were
+        self.constants: dict[int, Tensor | Held] = {}
         self.marks: list[Mark] = []
         self.winners: dict[str, int] = {}  # name of a tournament -> value that says who won
+        self.calls: Counter[str] = Counter()
         self.piecewise_linear = True
         self.calling: list[torch.nn.Module] = []
         self.tournament: Tournament | None = None
         self.unseen = False  # while something is computed that is not part of the model
         self.storages: dict[int, Storage] = {}
-        self.values: dict[
-            int, tuple[int, int]
-        ] = {}  # id of a tensor -> its value, and the writes to its memory by then
+        # id of a tensor -> its value, and the writes to its memory by then
+        self.values: dict[int, tuple[int, int]] = {}
         self.kept: list[Tensor] = []  # alive, so that no id or address comes twice
-        self.contents: list[
-            tuple[Tensor, Tensor]
-        ] = []  # tensors of the model that were written to, and a copy from before
+        # tensors of the model that were written to, and a copy from before
+        self.contents: list[tuple[Tensor, Tensor]] = []
 
     @contextmanager
     def recording(self, x: Tensor) -> Iterator[None]:
         """Record what happens to x; afterwards the model's own tensors hold what they held before."""
         self.know(x, self.new_value(x, live=True))
         try:
-            with torch.no_grad(), self:
+            with torch.no_grad(), Readers(self), self:
                 yield
         finally:
             with torch.no_grad():
@@ -108,9 +123,9 @@ class Recorder(TorchDispatchMode):
         self.check_pure(call)
         if call.key in activations.PAIRWISE and call.live:
             return self.compete(call)
-        activation = self.activation(call) if call.live and not self.unseen else None
+        activation, outputs = self.activation(call) if call.live and not self.unseen else (None, None)
         entering = self.value(call.arguments["self"]) if activation else 0
-        result = self.perform(call)
+        result = self.perform(call, outputs)
         if activation is not None:
             self.mark(activation, entering, result)
         return result
@@ -119,8 +134,18 @@ class Recorder(TorchDispatchMode):
         parameters = func._schema.arguments
         arguments = {p.name: p.default_value for p in parameters if p.has_default_value()}
         arguments |= dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
-        live = {name for name, a in arguments.items() if any(self.live[self.value(t)] for t in tensors(a))}
-        return Call(func, args, kwargs, arguments, live)
+        call = Call(func, args, kwargs, arguments, set())
+        ignored = operations.IGNORED.get(call.name, frozenset())
+        for name, argument in arguments.items():
+            for tensor in tensors(argument):
+                if tensor.layout is not torch.strided or tensor.is_quantized:
+                    self.refuse(
+                        call, f"takes a tensor that is not dense ({tensor.layout}); convert it with .to_dense()"
+                    )
+                fact = self.facts[self.value(tensor)]
+                if fact.live and name not in ignored:
+                    call.live.add(name)
+        return call
 
     def check_pure(self, call: Call) -> None:
         if torch.Tag.nondeterministic_seeded in call.func.tags and call.arguments.get("dropout_p") != 0:
@@ -130,42 +155,51 @@ class Recorder(TorchDispatchMode):
         if call.live and call.writes and call.twin is None:
             self.refuse(call, "writes into a tensor given as out=; assign the result instead")
 
-    def activation(self, call: Call) -> Activation | None:
-        """The activation that an operation on live values applies, None if it is no site, refused if it is unknown."""
-        if call.shape_only or operations.is_affine(call):
-            return None
-        try:
-            found = activations.activation(call.name, call.arguments) if call.live == {"self"} else None
-        except ValueError as error:
-            self.refuse(call, str(error), leave_out=True)
+    def activation(self, call: Call) -> tuple[Activation | None, int | None]:
+        """The activation that an operation on live values applies, None if it is no site, refused if it is unknown.
+
+        Also how many of the outputs may be used, None for all.
+        """
+        affine = operations.entry(call)
+        if affine is not None:
+            return None, affine.outputs
+        found = None
+        if call.live == {"self"} and not call.arguments["self"].is_complex():
+            try:
+                found = activations.activation(call.key, call.arguments)
+            except ValueError as error:
+                self.refuse(call, str(error), leave_out=True)
         if found is not None and not found.smooth:
-            return found if found.breakpoints else None
-        if call.name in operations.READS:
+            return (found, 1) if found.breakpoints else (None, 1)
+        if call.reads:
             self.refuse(call, operations.why_not(call.name))
         if not self.allow_smooth:
             self.refuse(call, "is smooth" if found else operations.why_not(call.name), leave_out=True)
         self.piecewise_linear = False
-        return found
+        return found, None
 
     # sites
 
     def mark(self, activation: Activation, entering: int, result: Tensor | Sequence[Tensor]) -> None:
-        layer, name = self.layers[entering] + 1, self.site_name(activation.kind)
-        if self.tournament is not None:
-            self.tournament.rounds += 1
-            layer, name = self.tournament.layer, f"{self.tournament.name}/{self.tournament.rounds}"
+        layer, playing = self.facts[entering].layer + 1, self.tournament
+        if playing is None:
+            name, tournament = self.site_name(activation.kind), None
+        else:
+            playing.rounds += 1
+            layer, tournament = playing.layer, playing.name
+            name = f"{playing.name}/{playing.rounds}"
         leaving = [self.value(tensor) for tensor in tensors(result)]
-        self.marks.append(Mark(name, activation, layer, entering, leaving[0]))
+        self.marks.append(Mark(name, activation, layer, entering, leaving[0], tournament))
         for value in leaving:
-            self.layers[value] = layer
+            self.facts[value].layer = layer
 
     def site_name(self, kind: str) -> str:
-        """The module's path, the kind unless the module is just that, and the number of its earlier calls."""
+        """The module's path, the kind unless the module is just that, and the number of earlier sites so called."""
         module = type(self.calling[-1]).__module__ if self.calling else ""
         own = module in (activation_modules.__name__, pooling_modules.__name__)
         name = self.place() if own else ".".join(filter(None, [self.place(), kind]))
-        calls = {mark.name.split("/")[0] for mark in self.marks}
-        return f"{name}:{sum(call.rpartition(':')[0] == name for call in calls)}"
+        self.calls[name] += 1
+        return f"{name}:{self.calls[name] - 1}"
 
     def compete(self, call: Call) -> Tensor:
         """max(a, b) or min(a, b): a site whose unit is a - b."""
@@ -182,7 +216,7 @@ class Recorder(TorchDispatchMode):
         x = call.arguments["self"]
         expected = x if call.writes else tensors(call.func(*call.args, **call.kwargs))[0]
         name = self.site_name(kind)
-        self.tournament = Tournament(kind, name, self.layers[self.value(x)] + 1)
+        self.tournament = Tournament(kind, name, self.facts[self.value(x)].layer + 1)
         try:
             with self:
                 winner = simpler(call.arguments, tuple(expected.shape))
@@ -196,9 +230,10 @@ class Recorder(TorchDispatchMode):
             self.write(x, self.value(winner))
             return x.copy_(winner)
         if call.several:
-            indices = self.perform(call)[1]
-            self.winners[name] = self.value(indices)
-            return winner, indices
+            positions = self.perform(call)[1]
+            self.winners[name] = self.value(positions)
+            self.facts[self.winners[name]].forbidden = f"the positions that {call.func} returns, which jump"
+            return winner, positions
         if call.key in INDICES:
             self.unseen = True
             with self:
@@ -218,20 +253,16 @@ class Recorder(TorchDispatchMode):
             return value
         if storage.external and not storage.writes:  # another view of the model's memory
             return self.constant(tensor)
-        if geometry(tensor) == geometry(storage.owner):
-            value = storage.value
-        else:  # seen through .data, or written through another view
-            flat, index = self.flattened(storage.value, storage.owner), self.positions(tensor, storage.owner)
-            live = self.live[storage.value]
-            (value,) = self.add(aten.index.Tensor, (flat, [index]), {}, [tensor], live=live)
+        value = storage.value if geometry(tensor) == geometry(storage.owner) else self.read(tensor, storage)
         self.know(tensor, value)
         return value
 
-    def new_value(self, tensor: Any, *, live: bool, layer: int = 0) -> int:
-        self.shapes.append(tuple(tensor.shape) if isinstance(tensor, Tensor) else ())
-        self.live.append(live)
-        self.layers.append(layer)
-        return len(self.shapes) - 1
+    def new_value(self, tensor: Any, *, live: bool, layer: int = 0, place: str = "") -> int:
+        self.facts.append(Fact(tuple(tensor.shape) if isinstance(tensor, Tensor) else (), live, layer, place))
+        number = len(self.facts) - 1
+        if live and self.seen is not None and isinstance(tensor, Tensor):
+            self.seen[number] = tensor.clone()
+        return number
 
     def know(self, tensor: Tensor, value: int, *, external: bool = False) -> None:
         self.kept.append(tensor)
@@ -239,76 +270,144 @@ class Recorder(TorchDispatchMode):
         self.values[id(tensor)] = (value, storage.writes)
 
     def constant(self, tensor: Tensor) -> int:
+        """A tensor that was there before: the model's own, or one that forward made outside of torch."""
         value = self.new_value(tensor, live=False)
-        self.constants[value] = tensor
+        self.constants[value] = self.named.get(id(tensor), tensor)
         self.know(tensor, value, external=True)
+        return value
+
+    def fixed(self, tensor: Tensor) -> int:
+        """A value with the content that a tensor has now."""
+        value = self.new_value(tensor, live=False)
+        self.constants[value] = tensor.clone()
+        return value
+
+    # memory
+
+    def read(self, tensor: Tensor, storage: Storage) -> int:
+        """What a tensor sees of memory that it shares with another: through .data, as_strided, or after a write."""
+        live = self.facts[storage.value].live
+        flat, places = self.flattened(storage.value, storage.owner), self.positions(tensor, storage.owner)
+        index = self.fixed(places.flatten())
+        (taken,) = self.add(aten.index_select.default, (flat, 0, Value(index)), {}, [tensor.flatten()], live=live)
+        (value,) = self.add(aten.reshape.default, (Value(taken), list(tensor.shape)), {}, [tensor], live=live)
         return value
 
     def write(self, tensor: Tensor, value: int) -> None:
         """From now on this part of the memory holds this value."""
         storage = self.storages[address(tensor)]
-        if storage.external and self.live[value]:
+        if storage.external and self.facts[value].live:
             self.refuse(None, "forward writes input-dependent values into a tensor that outlives the call")
-        if geometry(tensor) != geometry(storage.owner):
-            live = self.live[value] or self.live[storage.value]
-            flat, index = self.flattened(storage.value, storage.owner), self.positions(tensor, storage.owner)
-            put = (flat, [index], Value(value))
-            (written,) = self.add(aten.index_put.default, put, {}, [storage.owner.flatten()], live=live)
-            shaped = (Value(written), list(storage.owner.shape))
-            (storage.value,) = self.add(aten.reshape.default, shaped, {}, [storage.owner], live=live)
-        else:
+        if geometry(tensor) == geometry(storage.owner):
             storage.value = value
+        else:
+            storage.value = self.overwritten(storage, tensor, value)
         storage.writes += 1
         self.know(tensor, value)
 
-    def flattened(self, value: int, owner: Tensor) -> Value:
-        """The memory of a tensor as one row of numbers."""
-        arguments = (Value(value), [-1])
-        return Value(self.add(aten.reshape.default, arguments, {}, [owner.flatten()], live=self.live[value])[0])
+    def overwritten(self, storage: Storage, tensor: Tensor, value: int) -> int:
+        """The owner's value with the places of a tensor taken from another value: both in a row, then chosen from."""
+        owner, places = storage.owner, self.positions(tensor, storage.owner)
+        live = self.facts[value].live or self.facts[storage.value].live
+        old, new = self.flattened(storage.value, owner), self.flattened(value, tensor)
+        chosen = torch.arange(owner.numel(), device=owner.device)
+        chosen[places.flatten()] = owner.numel() + torch.arange(tensor.numel(), device=owner.device)
+        both = [torch.cat([owner.flatten(), tensor.flatten()])]
+        (row,) = self.add(aten.cat.default, ([old, new],), {}, both, live=live)
+        index = Value(self.fixed(chosen))
+        (row,) = self.add(aten.index_select.default, (Value(row), 0, index), {}, [owner.flatten()], live=live)
+        (made,) = self.add(aten.reshape.default, (Value(row), list(owner.shape)), {}, [owner], live=live)
+        return made
 
-    def positions(self, tensor: Tensor, owner: Tensor) -> Value:
-        """Where in the memory of its owner each entry of a tensor lies."""
-        if not owner.is_contiguous() or owner.storage_offset():
-            self.refuse(None, "forward writes into a view of a tensor that is not contiguous; write into a copy")
-        places = torch.arange(owner.numel(), device=owner.device)
-        (row,) = self.add(aten.arange.default, (owner.numel(),), {"device": owner.device}, [places], live=False)
-        laid_out = places.as_strided(*geometry(tensor))
-        return Value(self.add(aten.as_strided.default, (Value(row), *geometry(tensor)), {}, [laid_out], live=False)[0])
+    def flattened(self, value: int, tensor: Tensor) -> Value:
+        """A value as one row of numbers."""
+        live = self.facts[value].live
+        return Value(self.add(aten.reshape.default, (Value(value), [-1]), {}, [tensor.flatten()], live=live)[0])
+
+    def positions(self, tensor: Tensor, owner: Tensor) -> Tensor:
+        """Where among the entries of the owner, in their order, each entry of a tensor lies."""
+        if tensor.dtype != owner.dtype:
+            self.refuse(None, "forward reads the bits of a tensor as another dtype")
+        memory = torch.full((owner.untyped_storage().nbytes() // owner.element_size(),), -1, device=owner.device)
+        memory.as_strided(*geometry(owner)).copy_(torch.arange(owner.numel(), device=owner.device).view(owner.shape))
+        places = memory.as_strided(*geometry(tensor))
+        if (places < 0).any():
+            self.refuse(None, "forward reads memory that was never written; start from a tensor of its own")
+        return places
 
     # steps
 
-    def perform(self, call: Call) -> Any:
-        """Do the operation, and write it down without its side effects."""
-        live = bool(call.live) and not call.shape_only
-        written = call.written
+    def perform(self, call: Call, outputs: int | None = None) -> Any:
+        """Do the operation, and write it down without its side effects; only so many outputs may be used later."""
+        live, written = bool(call.live), call.written
         for tensor in written:
             self.value(tensor)
         self.contents += [(t, t.clone()) for t in written if self.storages[address(t)].external]
         if not call.writes:
-            result = call.func(*call.args, **call.kwargs)
-            results = list(result) if call.several else [result]
-            numbers = self.add(*side_effect_free(call, result), results, live=live)
-            for tensor, number in zip(results, numbers, strict=True):
-                if isinstance(tensor, Tensor):
-                    self.know(tensor, number)
-            return result
+            return self.pure(call, live, outputs)
         if call.twin is not None:
-            (number,) = self.add(*operations.in_place(call), written, live=live)
-            self.write(written[0], number)
-            return call.func(*call.args, **call.kwargs)
+            target = call.arguments["self"]
+            if live or self.independent(call):
+                (number,) = self.add(*operations.in_place(call), [target], live=live)
+                result = call.func(*call.args, **call.kwargs)
+                if live and self.seen is not None:
+                    self.seen[number] = target.clone()
+            else:
+                result = call.func(*call.args, **call.kwargs)
+                number = self.fixed(target)
+            self.facts[number].state = self.state_of(target)
+            self.write(target, number)
+            return result
         result = call.func(*call.args, **call.kwargs)
-        for tensor in written:  # a state that the model keeps for itself: a constant of this pass
-            number = self.new_value(tensor, live=False)
-            self.constants[number] = tensor.clone()
+        for tensor in written:  # a state that the model keeps for itself
+            number = self.fixed(tensor)
+            self.facts[number].state = self.state_of(tensor)
             self.write(tensor, number)
         return result
 
-    def add(self, func: Any, args: Any, kwargs: Any, results: Sequence[Any], *, live: bool) -> tuple[int, ...]:
+    def pure(self, call: Call, live: bool, outputs: int | None) -> Any:
+        result = call.func(*call.args, **call.kwargs)
+        results = list(result) if call.several else [result]
+        if live and any(t.is_complex() for t in tensors(results)):
+            self.refuse(call, "makes complex numbers; write it with their real and imaginary parts")
+        if not live and not (tensors(list(call.arguments.values())) and self.independent(call)):
+            # made anew, or only the shape of a live tensor mattered
+            blank = call.name in ("empty_like", "new_empty", "new_empty_strided")
+            numbers = [self.fixed(torch.zeros_like(t) if blank else t) for t in results]
+        elif call.name == "as_strided" and live:
+            numbers = [self.read(result, self.storages[address(result)])]
+        else:
+            numbers = list(self.add(*side_effect_free(call), results, live=live, place=f"{call.func}"))
+        for i, (tensor, number) in enumerate(zip(results, numbers, strict=True)):
+            if isinstance(tensor, Tensor):
+                self.know(tensor, number)
+            if live and outputs is not None and i >= outputs:
+                self.facts[number].forbidden = f"output {i} of {call.func}, which is not affine"
+        return result
+
+    def independent(self, call: Call) -> bool:
+        """Whether no argument depends on the input, even by its shape."""
+        return not any(self.facts[self.value(t)].live for a in call.arguments.values() for t in tensors(a))
+
+    def state_of(self, tensor: Tensor) -> str:
+        """The name of the model's tensor that this is a part of, empty if it is none of the model's."""
+        if not self.storages[address(tensor)].external:
+            return ""
+        held = self.named.get(id(tensor))
+        return repr(held.path) if held else f"a tensor of shape {tuple(tensor.shape)}"
+
+    def add(
+        self, func: Any, args: Any, kwargs: Any, results: Sequence[Any], *, live: bool, place: str = ""
+    ) -> tuple[int, ...]:
         """Add a step; its results are as deep as the deepest live value they are made of."""
         arguments, options = tuple(map(self.referring, args)), {k: self.referring(a) for k, a in kwargs.items()}
-        used = [a.index for a in leaves([arguments, list(options.values())]) if isinstance(a, Value)]
-        layer = max((self.layers[i] for i in used if self.live[i]), default=0)
-        numbers = tuple(self.new_value(t, live=live, layer=layer) for t in results)
+        used = indices([arguments, list(options.values())])
+        layer = max((self.facts[i].layer for i in used if self.facts[i].live), default=0)
+        module = self.place()
+        place = f"{place or func}{f' in module {module!r}' if module else ''}"
+        numbers = tuple(self.new_value(t, live=live, layer=layer, place=place) for t in results)
+        for number in numbers:
+            self.facts[number].forbidden = next((why for i in used if (why := self.facts[i].forbidden)), "")
         self.steps.append(Step(func, arguments, options, numbers, several=returns_several(func)))
         return numbers
 
@@ -328,9 +427,27 @@ class Recorder(TorchDispatchMode):
     def refuse(self, call: Call | None, why: str, *, leave_out: bool = False) -> NoReturn:
         place = self.place()
         where = f"module {place!r} ({type(self.calling[-1]).__name__})" if place else "the model's own forward"
-        until = f"until={place!r} leaves this module and all that follows out; " if place else ""
+        path = self.paths.get(id(self.calling[-1])) if self.calling else None
+        until = f"until={path!r} leaves this module and all that follows out; " if path else ""
         advice = f"; {until}{operations.SMOOTH_ADVICE}" if leave_out else ""
         raise UnsupportedModel(f"in {where}: {f'{call.func} ' if call else ''}{why}{advice}")
+
+
+READERS = (Tensor.numpy, Tensor.tolist, Tensor.__array__, Tensor.data_ptr, Tensor.__dlpack__)
+
+
+class Readers(TorchFunctionMode):
+    """Sees what torch's operations do not: values that leave for NumPy and Python."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in READERS and self.recorder.facts[self.recorder.value(args[0])].live:
+            name = getattr(func, "__name__", str(func))
+            self.recorder.refuse(None, f".{name}() reads input-dependent values: they are computed outside torch")
+        return func(*args, **(kwargs or {}))
 
 
 def address(tensor: Tensor) -> int:

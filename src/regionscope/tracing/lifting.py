@@ -1,0 +1,242 @@
+"""How an operation that was written down at one point acts on tensors (n, *shape) of n points.
+
+Every rule gives at each point what the operation gives there alone: the points are a dimension of their own, in front,
+and no rule looks at how the model laid them out. What has no rule here is left to `torch.vmap`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regionscope.tracing.steps import Step, Value, indices, resolved
+
+aten = torch.ops.aten
+Shape = tuple[int, ...]
+Values = Mapping[int, Any]
+Shapes = Mapping[int, Shape]
+Rule = Callable[[Step, Values, Shapes], list[Any] | None]
+
+
+def lifted(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """The results of a step at n points, given its arguments there; `shapes` says which of them depend on the point."""
+    rule = RULES.get(step.name)
+    made = rule(step, values, shapes) if rule is not None else None
+    return mapped(step, values, shapes) if made is None else made
+
+
+def mapped(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """The same by `torch.vmap`."""
+    live = sorted(step.used & shapes.keys())
+
+    def at_one_point(*tensors: Tensor) -> tuple[Any, ...]:
+        return tuple(step.run({**values, **dict(zip(live, tensors, strict=True))}))
+
+    return list(torch.vmap(at_one_point)(*(values[i] for i in live)))
+
+
+def _depends(argument: Any, shapes: Shapes) -> bool:
+    return isinstance(argument, Value) and argument.index in shapes
+
+
+def _called(step: Step, given: Mapping[str, Any]) -> list[Any]:
+    result = step.operation(**given)
+    return list(result) if step.several else [result]
+
+
+def _given(step: Step, values: Values) -> dict[str, Any]:
+    return {name: resolved(a, values) for name, a in step.named.items()}
+
+
+# element by element
+
+
+def aligned(value: Tensor, dimensions: int) -> Tensor:
+    """A value (n, *shape) whose shape at a point has so many dimensions, ones in front."""
+    missing = dimensions + 1 - value.dim()
+    return value if missing <= 0 else value.reshape(len(value), *[1] * missing, *value.shape[1:])
+
+
+def pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """Operations that broadcast: the shapes at a point are aligned at their ends, the points stay in front."""
+    most = max((values[i].dim() - (i in shapes) for i in step.used if isinstance(values[i], Tensor)), default=0)
+    aligned_values = {i: aligned(values[i], most) if i in shapes else values[i] for i in step.used}
+    return step.run(aligned_values)
+
+
+# the same numbers in another shape or order
+
+
+def reshaped(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    x = values[_only(step, shapes)]
+    return [x.reshape(len(x), *shapes[step.results[0]])]
+
+
+def expanded(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    x, shape = values[_only(step, shapes)], shapes[step.results[0]]
+    return [aligned(x, len(shape)).expand(len(x), *shape)]
+
+
+def repeated(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    x, repeats = values[_only(step, shapes)], step.named["repeats"]
+    return [aligned(x, len(repeats)).repeat(1, *repeats)]
+
+
+def transposed(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    x = values[_only(step, shapes)]
+    return [x.transpose(1, 2) if x.dim() == 3 else x]
+
+
+def permuted(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    x, dims = values[_only(step, shapes)], step.named["dims"]
+    return [x.permute(0, *_shifted(dims, x.dim() - 1))]
+
+
+def _only(step: Step, shapes: Shapes) -> int:
+    (index,) = step.used & shapes.keys()
+    return index
+
+
+def _shifted(dims: Sequence[int], dimensions: int) -> list[int]:
+    """Dimensions of a value at one point as dimensions of the value at all points."""
+    return [d % max(dimensions, 1) + 1 for d in dims]
+
+
+def along(*names: str) -> Rule:
+    """Operations on one value along the dimensions that these arguments name."""
+
+    def rule(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+        given, index = _given(step, values), _only(step, shapes)
+        dimensions = len(shapes[index])
+        if dimensions == 0:
+            return None
+        for p in step.operation._schema.arguments:
+            if p.name in names:
+                dim = given.get(p.name, p.default_value)
+                if dim is None or (isinstance(dim, list | tuple) and not dim):
+                    given[p.name] = list(range(1, dimensions + 1))
+                else:
+                    moved = _shifted([dim] if isinstance(dim, int) else dim, dimensions)
+                    given[p.name] = moved[0] if isinstance(dim, int) else moved
+        return _called(step, given)
+
+    return rule
+
+
+def over_all(dims: Any) -> Rule:
+    """Sums and means over everything, or along dimensions."""
+    along_some = along("dim")
+
+    def rule(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+        index = _only(step, shapes)
+        if step.operation._schema.overload_name or not shapes[index]:
+            return along_some(step, values, shapes)
+        return [dims(values[index], list(range(1, len(shapes[index]) + 1)), dtype=step.named.get("dtype"))]
+
+    return rule
+
+
+def joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    """Concatenation and stacking; parts that do not depend on the point are repeated for all."""
+    n = len(values[min(step.used & shapes.keys())])
+    parts = [
+        values[a.index] if _depends(a, shapes) else values[a.index].expand(n, *values[a.index].shape)
+        for a in step.named["tensors"]
+    ]
+    longest = max(p.dim() for p in parts) - 1
+    if step.name == "cat" and any(p.dim() - 1 < longest for p in parts):  # torch allows an empty one of any shape
+        return None
+    dimensions = longest + (step.name == "stack")
+    return [step.operation(parts, _shifted([step.named.get("dim", 0)], dimensions)[0])]
+
+
+def indexed(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    """Fixed places of one value; places along dimensions apart from each other are left to vmap."""
+    chosen = step.named["indices"]
+    places = [i for i, index in enumerate(chosen) if index is not None]
+    if not _depends(step.named["self"], shapes) or any(i in shapes for i in indices(chosen)):
+        return None
+    if places != list(range(places[0], places[-1] + 1)):
+        return None
+    return [step.operation(values[step.named["self"].index], [None, *resolved(chosen, values)])]
+
+
+# with a batch dimension of their own, which takes the points too
+
+
+def folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    """Operations that treat every entry of the first dimension of their first argument alike."""
+    first: Any = step.arguments[0] if step.arguments else None
+    if not _depends(first, shapes) or len(step.used & shapes.keys()) > 1 or not shapes[first.index]:
+        return None
+    x = values[first.index]
+    n = len(x)
+    made = step.run({**{i: values[i] for i in step.used}, first.index: x.flatten(0, 1)})
+    return [m.reshape(n, *shapes[r]) if r in shapes else m for m, r in zip(made, step.results, strict=True)]
+
+
+# products
+
+
+def multiplied(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    """mm and bmm: one factor or both depend on the point."""
+    a, b = step.named["self"], step.named["mat2"]
+    x, y = values[a.index], values[b.index]
+    if step.name == "mm" and not _depends(b, shapes):
+        return [aten.mm.default(x.reshape(-1, x.shape[-1]), y).view(len(x), -1, y.shape[-1])]
+    return [torch.matmul(x, y)]
+
+
+def added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    """addmm with rows that depend on the point and one row added to all, as in a dense layer."""
+    bias, rows, matrix = (step.named[name] for name in ("self", "mat1", "mat2"))
+    if step.used & shapes.keys() != {rows.index} or rows == matrix or values[bias.index].dim() != 1:
+        return None
+    x, options = values[rows.index], {k: step.named[k] for k in ("beta", "alpha") if k in step.named}
+    made = aten.addmm.default(values[bias.index], x.reshape(-1, x.shape[-1]), values[matrix.index], **options)
+    return [made.view(len(x), -1, made.shape[-1])]
+
+
+def _each(rule: Rule, names: str) -> dict[str, Rule]:
+    return dict.fromkeys(names.split(), rule)
+
+
+RULES: dict[str, Rule] = {
+    **_each(
+        pointwise,
+        "relu leaky_relu _prelu_kernel threshold hardtanh hardsigmoid softshrink abs clamp clamp_min clamp_max maximum"
+        " minimum fmax fmin add sub rsub mul div true_divide neg positive addcmul addcdiv lerp where _to_copy clone"
+        " alias gelu silu elu celu softplus tanh sigmoid mish hardswish exp log sqrt rsqrt square erf sin cos"
+        " reciprocal gt lt",
+    ),
+    **_each(reshaped, "view _unsafe_view reshape squeeze unsqueeze"),
+    **_each(expanded, "expand"),
+    **_each(repeated, "repeat"),
+    **_each(transposed, "t"),
+    **_each(permuted, "permute"),
+    **_each(along("dim0", "dim1"), "transpose"),
+    **_each(
+        along("dim"),
+        "select slice split split_with_sizes unsafe_split unsafe_split_with_sizes unbind cumsum amax amin index_select"
+        " _softmax _log_softmax",
+    ),
+    **_each(along("dims"), "flip"),
+    **_each(along("dimension"), "unfold"),
+    "sum": over_all(torch.sum),
+    "mean": over_all(torch.mean),
+    **_each(joined, "cat stack"),
+    **_each(indexed, "index"),
+    **_each(
+        folded,
+        "convolution avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d"
+        " native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training reflection_pad1d"
+        " reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d upsample_nearest1d"
+        " upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d"
+        " _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d"
+        " _upsample_bilinear2d_aa _upsample_bicubic2d_aa im2col col2im max_pool2d_with_indices"
+        " max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d pixel_shuffle pixel_unshuffle",
+    ),
+    **_each(multiplied, "mm bmm"),
+    **_each(added_product, "addmm"),
+}
