@@ -95,9 +95,9 @@ class Program:
         made = {value: position for position, step in enumerate(self.steps) for value in step.results}
         fixed = [step for step in self.steps if step.used.isdisjoint(self.shapes)]
         parts, state, start = [], [0], 0
-        for cut in cuts:
+        for number, cut in enumerate(cuts):
             end = max(start, made.get(cut, -1) + 1)
-            needed = {value for step in self.steps[end:] for value in step.used} | set(self.outputs)
+            needed = {value for step in self.steps[end:] for value in step.used} | {*self.outputs, *cuts[number:]}
             known = [*state, *(value for step in self.steps[start:end] for value in step.results)]
             state = [cut, *(v for v in known if v in needed and v != cut and v in self.shapes)]
             parts.append(self._part(fixed, start, end).pruned(state))

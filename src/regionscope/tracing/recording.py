@@ -118,6 +118,9 @@ class Recorder(TorchDispatchMode):
             with self:
                 return func.decompose(*args, **(kwargs or {}))
         call = self.understood(func, args, kwargs or {})
+        if torch.Tag.inplace_view in func.tags:  # the tensor looks at its memory in another way from now on
+            del self.values[id(args[0])]
+            return func(*args, **call.kwargs)
         if call.key in PLAYED and call.live == {"self"}:
             return self.play(call)
         self.check_pure(call)
@@ -266,7 +269,7 @@ class Recorder(TorchDispatchMode):
 
     def know(self, tensor: Tensor, value: int, *, external: bool = False) -> None:
         self.kept.append(tensor)
-        storage = self.storages.setdefault(address(tensor), Storage(tensor, value, external))
+        storage = self.storages.setdefault(address(tensor), Storage(tensor.detach(), value, external))
         self.values[id(tensor)] = (value, storage.writes)
 
     def constant(self, tensor: Tensor) -> int:
