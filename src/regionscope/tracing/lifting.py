@@ -65,6 +65,11 @@ def pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     return step.run(aligned_values)
 
 
+def hard_sigmoid(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """In pieces whose derivatives are as exact as the numbers; torch's own takes 1/6 in single precision."""
+    return [(values[_only(step, shapes)].clamp(-3.0, 3.0) + 3.0) / 6.0]
+
+
 # the same numbers in another shape or order
 
 
@@ -205,11 +210,12 @@ def _each(rule: Rule, names: str) -> dict[str, Rule]:
 RULES: dict[str, Rule] = {
     **_each(
         pointwise,
-        "relu leaky_relu _prelu_kernel threshold hardtanh hardsigmoid softshrink abs clamp clamp_min clamp_max maximum"
+        "relu leaky_relu _prelu_kernel threshold hardtanh softshrink abs clamp clamp_min clamp_max maximum"
         " minimum fmax fmin add sub rsub mul div true_divide neg positive addcmul addcdiv lerp where _to_copy clone"
         " alias gelu silu elu celu softplus tanh sigmoid mish hardswish exp log sqrt rsqrt square erf sin cos"
         " reciprocal gt lt",
     ),
+    **_each(hard_sigmoid, "hardsigmoid"),
     **_each(reshaped, "view _unsafe_view reshape squeeze unsqueeze"),
     **_each(expanded, "expand"),
     **_each(repeated, "repeat"),

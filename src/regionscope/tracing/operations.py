@@ -33,6 +33,7 @@ reshape : self | shape
 _reshape_alias : self | size stride
 expand : self | size implicit
 permute : self | dims
+as_strided : self | size stride storage_offset
 transpose.int : self | dim0 dim1
 t alias positive neg trace : self
 squeeze squeeze.dim squeeze.dims unsqueeze : self | dim
