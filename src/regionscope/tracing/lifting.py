@@ -65,6 +65,17 @@ def pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     return step.run(aligned_values)
 
 
+def larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """The larger or the smaller of two; of equals the second, whose derivative it has."""
+    compare = torch.gt if step.name in ("maximum", "fmax") else torch.lt
+    most = max(values[i].dim() - (i in shapes) for i in step.used)
+    a, b = (
+        aligned(values[v.index], most) if v.index in shapes else values[v.index]
+        for v in (step.named["self"], step.named["other"])
+    )
+    return [torch.where(compare(a, b), a, b)]
+
+
 def hard_sigmoid(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """In pieces whose derivatives are as exact as the numbers; torch's own takes 1/6 in single precision."""
     return [(values[_only(step, shapes)].clamp(-3.0, 3.0) + 3.0) / 6.0]
@@ -210,12 +221,13 @@ def _each(rule: Rule, names: str) -> dict[str, Rule]:
 RULES: dict[str, Rule] = {
     **_each(
         pointwise,
-        "relu leaky_relu _prelu_kernel threshold hardtanh softshrink abs clamp clamp_min clamp_max maximum"
-        " minimum fmax fmin add sub rsub mul div true_divide neg positive addcmul addcdiv lerp where _to_copy clone"
+        "relu leaky_relu _prelu_kernel threshold hardtanh softshrink abs clamp clamp_min clamp_max add"
+        " sub rsub mul div true_divide neg positive addcmul addcdiv lerp where _to_copy clone"
         " alias gelu silu elu celu softplus tanh sigmoid mish hardswish exp log sqrt rsqrt square erf sin cos"
         " reciprocal gt lt",
     ),
     **_each(hard_sigmoid, "hardsigmoid"),
+    **_each(larger, "maximum minimum fmax fmin"),
     **_each(reshaped, "view _unsafe_view reshape squeeze unsqueeze"),
     **_each(expanded, "expand"),
     **_each(repeated, "repeat"),
