@@ -26,7 +26,7 @@ from regionscope.tracing.lifting import Shape, aligned, lifted
 from regionscope.tracing.network import Network
 from regionscope.tracing.operations import aten, bend, linear_arguments
 from regionscope.tracing.program import Program
-from regionscope.tracing.steps import Step, indices
+from regionscope.tracing.steps import Step, Value, indices
 
 ENGINES = ("auto", "gram", "jacobian", "probes")
 MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
@@ -206,9 +206,9 @@ class Following:
             self.r, self.tangents[step.results[0]] = len(product), Tangent(product)
             return
         points = self.points_of(step)
-        linear = without_shift(step, group)
+        linear = without_shift(step, group, self.tangents.keys())
         known = {i: self.spread(i, points) if i in self.tangents else values[i] for i in step.used}
-        known |= {i: torch.zeros_like(values[i]) for i in constants_of(step, group) - self.tangents.keys()}
+        known |= {i: torch.zeros_like(values[-1 - i]) for i in linear.used if i < 0}
         self.keep(step, lifted(linear, known, self.program.shapes), points)
 
     def keep(self, step: Step, results: list[Any], points: int) -> None:
@@ -299,20 +299,24 @@ def slopes(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -
         return slope.flatten(1)
 
 
-def constants_of(step: Step, group: Set[str]) -> set[int]:
-    """The values in the arguments of a group."""
-    return {i for name in group for i in indices(step.named.get(name))}
+def without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
+    """An affine operation without what it adds: numbers and constants in the arguments of the group are zero.
 
+    A constant that becomes zero has a number below zero, -1 - i in place of i: another argument may hold it too.
+    """
 
-def without_shift(step: Step, group: Set[str]) -> Step:
-    """An affine operation without what it adds: numbers in the arguments of the group are zero."""
-
-    def linear(name: str, argument: Any) -> Any:
-        return 0 if name in group and isinstance(argument, int | float) else argument
+    def zero(argument: Any) -> Any:
+        if isinstance(argument, list | tuple):
+            return [zero(a) for a in argument]
+        if isinstance(argument, Value) and argument.index not in live:
+            return Value(-1 - argument.index)
+        return 0 if isinstance(argument, int | float) else argument
 
     names = [p.name for p in step.operation._schema.arguments]
-    arguments = tuple(linear(name, a) for name, a in zip(names, step.arguments, strict=False))
-    return replace(step, arguments=arguments, options={k: linear(k, a) for k, a in step.options.items()})
+    arguments = tuple(zero(a) if name in group else a for name, a in zip(names, step.arguments, strict=False))
+    return replace(
+        step, arguments=arguments, options={k: zero(a) if k in group else a for k, a in step.options.items()}
+    )
 
 
 class Route:

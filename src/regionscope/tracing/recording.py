@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NoReturn
 
 import torch
@@ -114,7 +115,7 @@ class Recorder(TorchDispatchMode):
                     tensor.copy_(content)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func._can_decompose():  # made of other operations, and not yet taken apart
+        if is_composite(func):  # made of other operations, and not yet taken apart
             with self:
                 return func.decompose(*args, **(kwargs or {}))
         call = self.understood(func, args, kwargs or {})
@@ -190,6 +191,8 @@ class Recorder(TorchDispatchMode):
 
     def mark(self, activation: Activation, entering: int, result: Tensor | Sequence[Tensor]) -> None:
         layer, playing = self.layer_behind(entering), self.tournament
+        if 0 in self.facts[entering].shape:  # no units
+            return
         if playing is None:
             name, tournament = self.site_name(activation.kind), None
         else:
@@ -456,6 +459,12 @@ class Readers(TorchFunctionMode):
             name = getattr(func, "__name__", str(func))
             self.recorder.refuse(None, f".{name}() reads input-dependent values: they are computed outside torch")
         return func(*args, **(kwargs or {}))
+
+
+@cache
+def is_composite(func: Any) -> bool:
+    """Whether torch itself computes an operation by others; a decomposition in Python may round in another way."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
 
 
 def address(tensor: Tensor) -> int:
