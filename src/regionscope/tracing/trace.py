@@ -395,7 +395,7 @@ def culprit(forward: Forward, points: Tensor) -> str:
         numbers = [r.seen[value].flatten() for r in (together, *alone)]  # type: ignore[index]
         if not same_numbers(numbers[0], torch.cat(numbers[1:])):
             return f": {together.facts[value].place} mixes them or asks for their number"
-    return ""
+    return ": they come out in another order"
 
 
 def same_numbers(a: Tensor, b: Tensor) -> bool:
