@@ -89,8 +89,8 @@ def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Ten
     """What is left of weights (n, breakpoints, units) a site when only good units count: (n, units) a site; unbiased.
 
     Units that give what they give at the breakpoint, as closed ones do, are good or not as they stand. Of the others,
-    one a site is picked with probability in proportion to its weight by a uniform number of `chosen` (n, sites), moved
-    to the breakpoint, and stands for all: E[sum of weights * 1{picked is good}] = sum of weight * 1{good}.
+    one a site is picked with probability in proportion to its weight by a uniform number of `chosen` (n, sites) and
+    moved to the breakpoint; if it is not good there, the weight of all is taken off it: on average, that of the bad.
     """
     kept = []
     masks, leaving = _masks_and_exits(net, x, noise)
@@ -106,10 +106,10 @@ def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Ten
         place = (open_.detach().flatten(1).cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
         place = place.clamp_max(open_[0].numel() - 1)
         unit, rows = place % site.units, torch.arange(len(x), device=x.device)
-        is_good = good_at_breakpoint(net, x, noise, site, unit, levels.flatten()[place]) & (total > 0)
+        bad = ~good_at_breakpoint(net, x, noise, site, unit, levels.flatten()[place]) & (total > 0)
         picked = open_.flatten(1)[rows, place]
-        share = torch.where(is_good, total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
-        kept.append(certain.index_put((rows, unit), picked * share, accumulate=True))
+        share = torch.where(bad, total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
+        kept.append((certain + open_.sum(dim=1)).index_put((rows, unit), -picked * share, accumulate=True))
     return kept
 
 
