@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import networkx
@@ -446,8 +447,17 @@ def test_a_progress_bar_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None
     assert "cutting" in capsys.readouterr().err
 
 
+def test_planes_are_cut_on_two_threads_at_once() -> None:
+    chosen = [case(name) for name in ("dense", "max_pool")]
+    nets, planes = [rs.trace(c.model, c.points) for c in chosen], [plane_of(c) for c in chosen]
+    alone = [len(rs.plane_cells(net, plane)) for net, plane in zip(nets, planes, strict=True)]
+    with ThreadPoolExecutor(2) as pool:
+        together = [list(pool.map(lambda n, p: len(rs.plane_cells(n, p)), nets, planes)) for _ in range(5)]
+    assert together == [alone] * 5
+
+
 def test_torch_keeps_its_number_of_threads() -> None:
-    """The compiled kernels start threads of their own; whoever trains on one thread goes on so."""
+    """Whoever trains on one thread goes on so."""
     code = (
         "import torch, regionscope as rs; torch.set_num_threads(1);"
         "model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU());"
