@@ -16,7 +16,7 @@ from torch import Tensor
 from regionscope import plots
 from regionscope.files import whole_file
 from regionscope.geometry import certificates, decision, kernels, maps
-from regionscope.geometry.patterns import Column, Ints, owners
+from regionscope.geometry.patterns import Column, Ints, owners, unpacked
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import Floats, Words
 from regionscope.geometry.subdivision import Indices, Subdivision, mean_corners, subdivide
@@ -106,7 +106,7 @@ class PlaneCells:
     @cached_property
     def patterns(self) -> Ints:
         """The piece every unit is on, site by site, and the position of every winner of max-pooling and its like."""
-        return np.concatenate([column.unpacked(self.packed_patterns) for column in self.columns], axis=1)
+        return unpacked(self.columns, self.packed_patterns)
 
     @cached_property
     def _next_corners(self) -> Ints:
