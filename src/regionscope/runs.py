@@ -15,7 +15,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -28,6 +28,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from regionscope.files import whole_file
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.segmentation import FEWEST, Phases, phases
 from regionscope.tracing.trace import Model
@@ -315,15 +316,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write beside and rename, so that no reader sees half of it."""
-    beside = path.with_name(f".{path.name}-{uuid4().hex}")
-    try:
+    """Write it whole, so that no reader sees half of it."""
+    with whole_file(path) as beside:
         beside.write_text(json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def plain(value: Any) -> Any:
