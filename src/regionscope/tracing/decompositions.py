@@ -7,6 +7,7 @@ member of the same window: the two are equal, so their difference never switches
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -70,8 +71,8 @@ def adaptive_windows(length: int, outputs: int) -> Tensor:
     return torch.where(positions < end, positions, start)
 
 
-def max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
-    x, dimensions = a["self"], len(a["kernel_size"])
+def max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
+    x = a["self"]
     size, padding, dilation = (spread(a[k], dimensions) for k in ("kernel_size", "padding", "dilation"))
     stride = spread(a["stride"] or a["kernel_size"], dimensions)
     lengths, outputs = x.shape[-dimensions:], shape[-dimensions:]
@@ -79,8 +80,8 @@ def max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
     return over_windows(x, [pool_windows(*one) for one in each])
 
 
-def adaptive_max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
-    x, dimensions = a["self"], len(a["output_size"])
+def adaptive_max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
+    x = a["self"]
     sides = zip(x.shape[-dimensions:], shape[-dimensions:], strict=True)
     return over_windows(x, [adaptive_windows(*side) for side in sides])
 
@@ -128,8 +129,8 @@ def rrelu(a: Arguments, shape: tuple[int, ...]) -> Tensor:
 
 # aten operation -> kind of its sites, the same in terms of simpler operations given its arguments and result shape
 PLAYED: dict[str, tuple[str, Callable[[Arguments, tuple[int, ...]], Tensor]]] = {
-    **{f"max_pool{d}d_with_indices": ("max_pool", max_pool) for d in (2, 3)},
-    **{f"adaptive_max_pool{d}d": ("max_pool", adaptive_max_pool) for d in (2, 3)},
+    **{f"max_pool{d}d_with_indices": ("max_pool", partial(max_pool, d)) for d in (2, 3)},
+    **{f"adaptive_max_pool{d}d": ("max_pool", partial(adaptive_max_pool, d)) for d in (2, 3)},
     **{name: ("max", over_dimensions(torch.maximum)) for name in ("max", "max.dim", "amax")},
     **{name: ("min", over_dimensions(torch.minimum)) for name in ("min", "min.dim", "amin")},
     **{f"{name}.Tensor": ("clamp", clamp) for name in ("clamp", "clamp_min", "clamp_max")},

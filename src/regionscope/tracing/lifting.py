@@ -153,13 +153,24 @@ def over_all(dims: Any) -> Rule:
     return rule
 
 
+def _for_all(step: Step, arguments: Sequence[Value], values: Values, shapes: Shapes) -> list[Tensor]:
+    """Arguments at all points; those that do not depend on the point are repeated."""
+    n = len(values[min(step.used & shapes.keys())])
+    tensors = [(values[a.index], a.index in shapes) for a in arguments]
+    return [tensor if live else tensor.expand(n, *tensor.shape) for tensor, live in tensors]
+
+
+def put_at_index(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """One slice along a dimension replaced; torch.vmap of select_scatter has wrong derivatives."""
+    x, source = _for_all(step, [step.named["self"], step.named["src"]], values, shapes)
+    (dim,), index = _shifted([step.named["dim"]], x.dim() - 1), step.named["index"]
+    index %= x.shape[dim]
+    return [torch.slice_scatter(x, source.unsqueeze(dim), dim, index, index + 1)]
+
+
 def joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Concatenation and stacking; parts that do not depend on the point are repeated for all."""
-    n = len(values[min(step.used & shapes.keys())])
-    parts = [
-        values[a.index] if _depends(a, shapes) else values[a.index].expand(n, *values[a.index].shape)
-        for a in step.named["tensors"]
-    ]
+    parts = _for_all(step, step.named["tensors"], values, shapes)
     longest = max(p.dim() for p in parts) - 1
     if step.name == "cat" and any(p.dim() - 1 < longest for p in parts):  # torch allows an empty one of any shape
         return None
@@ -244,6 +255,7 @@ RULES: dict[str, Rule] = {
     "sum": over_all(torch.sum),
     "mean": over_all(torch.mean),
     **_each(joined, "cat stack"),
+    **_each(put_at_index, "select_scatter"),
     **_each(indexed, "index"),
     **_each(
         folded,
