@@ -272,10 +272,8 @@ def test_no_more_directions_are_taken_than_the_input_has_and_the_result_says_how
 ) -> None:
     model, x = mlp(dimension, 6, 5, 1), torch.randn(3, dimension)
     P = min(25, dimension)
-    found, as_told = (
-        rs.boundary_crossings(model, x, radius=0.7, shared_frame=shared, generator=seeded(), **given)
-        for given in ({}, {"directions": P})
-    )
+    found = rs.boundary_crossings(model, x, radius=0.7, shared_frame=shared, generator=seeded())
+    as_told = rs.boundary_crossings(model, x, radius=0.7, shared_frame=shared, generator=seeded(), directions=P)
     assert found.directions == as_told.directions == found.to_dict()["directions"] == P
     assert found.per_layer is not None and as_told.per_layer is not None
     assert (found.per_layer == as_told.per_layer).all()

@@ -57,9 +57,9 @@ def straight() -> nn.Module:
 
 
 def one_cell() -> nn.Module:
-    model = nn.Sequential(nn.Linear(5, 2), nn.ReLU())
-    nn.init.constant_(model[0].bias, 99.0)
-    return model
+    layer = nn.Linear(5, 2)
+    nn.init.constant_(layer.bias, 99.0)
+    return nn.Sequential(layer, nn.ReLU())
 
 
 @pytest.mark.parametrize(("make", "units"), [(straight, 0), (nn.Identity, 0), (one_cell, 2)])

@@ -262,7 +262,7 @@ class PlaneCells:
         )  # fmt: skip
 
 
-def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a file of cells says of itself, and its arrays."""
     if path.exists() and not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is no file of cells: PlaneCells.save writes them")
