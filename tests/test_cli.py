@@ -10,16 +10,24 @@ import pyarrow.parquet
 import pytest
 import torch
 from cases import mlp
+from torch import nn
 
 import regionscope as rs
-from regionscope.checkpoints import save_mlp
+from regionscope.checkpoints import Architecture, save_weights
 from regionscope.cli import app
+from regionscope.datasets import mnist_sample
+from regionscope.models import cnn
 
 COMMAND = Path(sys.executable).with_name("regionscope")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+def saved(model: nn.Module, path: Path) -> Path:
+    save_weights(model.state_dict(), path, Architecture("mlp", "relu"))
+    return path
 
 
 def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
@@ -35,7 +43,7 @@ def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
 
 
 def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
-    save_mlp(mlp(784, 12, 10), tmp_path / "net.safetensors")
+    saved(mlp(784, 12, 10), tmp_path / "net.safetensors")
     result = run(
         "regions",
         str(tmp_path / "net.safetensors"),
@@ -53,17 +61,103 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
 def test_regions_of_a_network_with_two_inputs_and_a_random_plane(tmp_path: Path) -> None:
     torch.save(mlp(2, 8, 3).state_dict(), tmp_path / "two.pt")
     result = run(
-        "regions", str(tmp_path / "two.pt"), "--radius", "3", "--out", str(tmp_path / "a.png"), "--colour", "class"
-    )
+        "regions", str(tmp_path / "two.pt"), "--model", "mlp", "--activation", "relu",
+        "--radius", "3", "--out", str(tmp_path / "a.png"), "--colour", "class",
+    )  # fmt: skip
     assert "certificate holds" in result.stdout, result.stderr
     np.save(tmp_path / "points.npy", np.eye(5))
-    save_mlp(mlp(5, 8, 3), tmp_path / "five.safetensors")
+    saved(mlp(5, 8, 3), tmp_path / "five.safetensors")
     options = ["--points", str(tmp_path / "points.npy"), "--around", "1", "--out", str(tmp_path / "b.png")]
     assert "certificate holds" in run("regions", str(tmp_path / "five.safetensors"), *options).stdout
 
 
+MINE = """
+from dataclasses import dataclass
+from torch import nn
+{sizes}
+
+@dataclass
+class Config:
+    hidden: "int" = HIDDEN
+
+def build() -> nn.Module:
+    return nn.Sequential(nn.Linear(784, Config().hidden), nn.LeakyReLU(0.3), nn.Linear(Config().hidden, 10))
+"""
+
+
+def variation(path: Path, *options: str) -> float:
+    """As the command measures it."""
+    out = path.with_name("measures.json")
+    app(["measure", str(path), "total_variation", "--count", "3", "--out", str(out), *options])
+    return float(json.loads(out.read_text())[0]["mean"])
+
+
+def true_variation(model: nn.Module) -> float:
+    return rs.total_variation(model, mnist_sample("train")[0][:3].flatten(1)).mean
+
+
+def test_a_function_of_the_user_builds_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "file.py").write_text(MINE.format(sizes="from beside import HIDDEN"))
+    (folder / "beside.py").write_text("HIDDEN = 7")
+    (folder / "module.py").write_text(MINE.format(sizes="HIDDEN = 7"))
+    model = nn.Sequential(nn.Linear(784, 7), nn.LeakyReLU(0.3), nn.Linear(7, 10))
+    torch.save(model.state_dict(), tmp_path / "net.pt")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("mine/file.py:build", str(folder / "file.py:build"), "mine.module:build"):
+        assert variation(tmp_path / "net.pt", "--model", name) == true_variation(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ([], r"net.pt holds weights only, neither the order of the layers nor the activations .*--model"),
+        (["--model", "mlp"], "weights do not tell their activation: give --activation, one of relu, leaky_relu"),
+        (["--activation", "relu"], "--activation and --shape go with --model mlp, cnn, resnet18 only"),
+        (["--model", "nowhere:net", "--activation", "relu"], "--activation and --shape go with"),
+        (["--model", "nowhere:net"], "--model nowhere:net cannot be imported: ModuleNotFoundError: .*'nowhere'"),
+        (["--model", "no.py:net"], "cannot be imported: FileNotFoundError: there is no file no.py"),
+        (["--model", "torch.nn:Nothing"], "cannot be imported: AttributeError: .*'Nothing'"),
+        (["--model", "vgg"], "--model must be path/to/file.py:function, .* got 'vgg'"),
+        (["--model", "builtins:dict"], "model must return a torch.nn.Module, got dict"),
+        (["--model", "torch.nn:Linear"], "missing 2 required positional arguments: 'in_features' and 'out_features'"),
+        (["--model", "torch.nn:ReLU"], "does not fit the network: unexpected '0.weight', '0.bias', '2.weight'"),
+        (["--model", "cnn", "--activation", "relu"], "a cnn needs the shape of its images too"),
+        (["--model", "cnn", "--activation", "relu", "--shape", "1", "8", "8"], "holds too few weights for a cnn"),
+    ],
+)
+def test_a_network_that_is_not_known_is_asked_for(options: list[str], match: str, tmp_path: Path) -> None:
+    torch.save(mlp(784, 5, 10).state_dict(), tmp_path / "net.pt")
+    with pytest.raises((ValueError, TypeError), match=match):
+        app(["measure", str(tmp_path / "net.pt"), "total_variation", "--count", "3", *options])
+
+
+def test_convolutional_networks_take_images_and_others_need_points(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save(cnn((1, 28, 28), 10, depth=2, width=2).state_dict(), tmp_path / "cnn.pt")
+    options = "--model cnn --activation relu --shape 1 28 28".split()
+    app(["measure", str(tmp_path / "cnn.pt"), "total_variation", "--count", "2", *options])
+    assert "total variation" in capsys.readouterr().out
+    path = saved(mlp(6, 5, 2), tmp_path / "six.safetensors")
+    with pytest.raises(ValueError, match="the network does not take images of MNIST: give its inputs with --points"):
+        app(["measure", str(path), "total_variation"])
+    np.save(tmp_path / "points.npy", np.eye(6, dtype=np.uint8))
+    app(["measure", str(path), "total_variation", "--points", str(tmp_path / "points.npy")])
+    assert "6 points" in capsys.readouterr().out
+
+
+def test_checkpoints_of_training_runs_are_measured_as_they_are(tmp_path: Path) -> None:
+    options = "--steps 2 --depth 1 --width 4 --activation hardtanh --points 5 --records 3 --measures total_variation"
+    app(["train", str(tmp_path / "run"), *options.split()])
+    found = variation(tmp_path / "run" / "steps" / "000000002" / "weights.safetensors")
+    assert found == true_variation(rs.run_model(rs.Run.open(tmp_path / "run"), 2))
+
+
 def test_measures_are_a_table_and_a_file(tmp_path: Path) -> None:
-    save_mlp(mlp(784, 12, 12, 10), tmp_path / "net.safetensors")
+    saved(mlp(784, 12, 12, 10), tmp_path / "net.safetensors")
     for kind in ("json", "parquet"):
         out = tmp_path / f"measures.{kind}"
         result = run("measure", str(tmp_path / "net.safetensors"), "--count", "20", "--out", str(out))
@@ -103,7 +197,7 @@ def test_runs_are_trained_resumed_and_shown(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_what_a_user_can_mend_is_said_in_one_line(tmp_path: Path) -> None:
-    save_mlp(mlp(784, 12, 10), tmp_path / "net.safetensors")
+    saved(mlp(784, 12, 10), tmp_path / "net.safetensors")
     missing = run("regions", str(tmp_path / "no.safetensors"))
     assert missing.returncode == 1
     assert missing.stderr.startswith("regionscope: there is no checkpoint")
@@ -124,7 +218,7 @@ def test_an_unknown_command_fails() -> None:
 
 
 def test_bounds_print_both_forms_of_every_inequality(tmp_path: Path) -> None:
-    save_mlp(mlp(784, 12, 10), tmp_path / "net.safetensors")
+    saved(mlp(784, 12, 10), tmp_path / "net.safetensors")
     out, plot = tmp_path / "b.json", tmp_path / "b.png"
     result = run(
         "bounds", str(tmp_path / "net.safetensors"), "--count", "10", "--out", str(out), "--plot", str(plot), "--terms"

@@ -130,6 +130,8 @@ def test_a_value_at_the_breakpoint_is_on_its_left() -> None:
 def test_dead_units_and_networks_without_sites_are_not_crossed() -> None:
     linear = rs.boundary_crossings(nn.Linear(3, 2), torch.zeros(4, 3), radius=1.0, directions=2)
     assert linear.per_point.tolist() == [0] * 4 and linear.warning is None
+    nothing = rs.confirmed_crossings(nn.Linear(3, 2), torch.zeros(4, 3), radius=1.0)
+    assert nothing.counted.shape == nothing.exact.shape == (4, 0) and nothing.confirmed == nothing.found == 1.0
     net, points, frame = frozen_case("dead_units")
     assert (rs.boundary_crossings(net, points, radius=1.0, frame=frame).fraction < 0.5).all()
 
@@ -263,10 +265,34 @@ def test_a_radius_must_be_positive(radius: float) -> None:
         rs.confirmed_crossings(mlp(2, 3, 1), torch.zeros(1, 2), radius=radius, directions=2)
 
 
+@pytest.mark.parametrize("dimension", [1, 2, 3, 30])
+@pytest.mark.parametrize("shared", [True, False])
+def test_no_more_directions_are_taken_than_the_input_has_and_the_result_says_how_many(
+    dimension: int, shared: bool
+) -> None:
+    model, x = mlp(dimension, 6, 5, 1), torch.randn(3, dimension)
+    P = min(25, dimension)
+    found = rs.boundary_crossings(model, x, radius=0.7, shared_frame=shared, generator=seeded())
+    as_told = rs.boundary_crossings(model, x, radius=0.7, shared_frame=shared, generator=seeded(), directions=P)
+    assert found.directions == as_told.directions == found.to_dict()["directions"] == P
+    assert found.per_layer is not None and as_told.per_layer is not None
+    assert (found.per_layer == as_told.per_layer).all()
+    assert rs.boundary_crossings(model, x, radius=0.7, frame=torch.eye(dimension)[:1]).directions == 1
+    if dimension > 1:
+        assert rs.neighbourhood_deformation(model, x, radius=0.7, shared_frame=shared).directions == P
+        assert rs.confirmed_crossings(model, x, radius=0.7).directions == P
+    else:
+        with pytest.raises(ValueError, match="take at least 2, got 1"):
+            rs.neighbourhood_deformation(model, x, radius=0.7, shared_frame=shared)
+        with pytest.raises(ValueError, match="take at least 2, got 1"):
+            rs.confirmed_crossings(model, x, radius=0.7)
+
+
 def test_bad_input_is_refused_with_a_reason() -> None:
     model, x = mlp(2, 3, 1), torch.zeros(1, 2)
-    with pytest.raises(ValueError, match="directions must be from 1 to the 2 dimensions of the input, got 25"):
-        rs.boundary_crossings(model, x, radius=1.0)
+    for directions in (0, -1):
+        with pytest.raises(ValueError, match=f"directions must be at least 1, got {directions}"):
+            rs.boundary_crossings(model, x, radius=1.0, directions=directions)
     with pytest.raises(ValueError, match="radius must be a number or several, got none"):
         rs.boundary_crossings(model, x, radius=[], directions=2)
     with pytest.raises(ValueError, match="no points in the data"):
@@ -277,7 +303,7 @@ def test_bad_input_is_refused_with_a_reason() -> None:
         rs.boundary_crossings(model, x, radius=1.0, directions=2, layers=[2])
     with pytest.raises(ValueError, match="leave frame out"):
         rs.boundary_crossings(model, x, radius=1.0, frame=torch.eye(2), shared_frame=False)
-    with pytest.raises(ValueError, match="directions must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="take at least 2, got 1"):
         rs.confirmed_crossings(model, x, radius=1.0, directions=1)
     smooth = rs.trace(mlp(2, 3, 1, act=nn.GELU), x, allow_smooth=True)
     with pytest.raises(ValueError, match="the network is not piecewise linear"):

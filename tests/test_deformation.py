@@ -85,20 +85,20 @@ def test_the_summary_is_ready_for_json_and_the_layers_can_be_chosen() -> None:
     model, points = mlp(4, 9, 9, 2), torch.randn(3, 4)
     result = rs.neighbourhood_deformation(model, points, radius=0.5, directions=2, layers=[2], shared_frame=False)
     assert result.eccentricity.shape == (3, 1)
-    assert json.loads(json.dumps(result.to_dict()))["layers"] == [2]
+    assert json.loads(json.dumps(result.to_dict())).items() >= {"layers": [2], "directions": 2}.items()
     assert "n = 3" in repr(result)
 
 
 def test_bad_input_is_refused_with_a_reason() -> None:
     model, x = mlp(2, 3, 1), torch.zeros(1, 2)
-    with pytest.raises(ValueError, match="directions must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="take at least 2, got 1"):
         rs.neighbourhood_deformation(model, x, radius=1.0, directions=1)
-    with pytest.raises(ValueError, match="directions must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="take at least 2, got 1"):
         rs.neighbourhood_deformation(model, x, radius=1.0, frame=np.eye(2)[:1])
     with pytest.raises(ValueError, match="radius must be positive"):
         rs.neighbourhood_deformation(model, x, radius=-1.0, directions=2)
-    with pytest.raises(ValueError, match="directions must be from 1 to the 2 dimensions"):
-        rs.neighbourhood_deformation(model, x, radius=1.0, directions=3)
+    with pytest.raises(ValueError, match="directions must be at least 1, got 0"):
+        rs.neighbourhood_deformation(model, x, radius=1.0, directions=0)
     with pytest.raises(ValueError, match="no points in the data"):
         rs.neighbourhood_deformation(model, x[:0], radius=1.0, directions=2)
     with pytest.raises(ValueError, match="no activation sites"):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.measures import measured
+from regionscope.measures.draws import Draws
 from regionscope.measures.jacobians import Route, directions
 from regionscope.measures.rank import singular_values
 from regionscope.measures.tangents import gram_of, roots
@@ -26,9 +27,10 @@ def each(request: pytest.FixtureRequest) -> Case:
 def gradient_norms(net: rs.Network, x: Tensor, engine: str, probes: int = 32, seed: int = 0) -> list[Tensor]:
     found: dict[int, Tensor] = {}
     along = directions(net, engine, probes)
-    generator = torch.Generator().manual_seed(seed)
+    numbers = Draws(torch.Generator().manual_seed(seed))
+    vectors = None if along.exact else along.drawn(x, (0,), numbers).transpose(0, 1)
     with torch.no_grad():
-        Route(net, along).follow(x, lambda i, z, t: found.update({i: along.norms(t)}), generator=generator)
+        Route(net, along).follow(x, lambda i, z, t: found.update({i: along.norms(t)}), vectors=vectors)
     return [found[i] for i in range(len(net.sites))]
 
 

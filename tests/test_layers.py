@@ -6,7 +6,7 @@ from pathlib import Path
 import regionscope
 
 LAYERS = (
-    "memory threads tracing points probes results monotone"
+    "memory files tracing points probes results monotone"
     " segmentation plots geometry measures inequalities datafiles bunny datasets models checkpoints processes runs"
     " monitor report configs training integrations engines experiments app cli"
 ).split()

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import networkx
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from cases import CASES, Case, case, mlp
+from faults import full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -370,6 +372,34 @@ def test_saved_cells_come_back(each: Case, tmp_path: Path) -> None:
         assert rs.PlaneCells.load(tmp_path / "cells.npz", model=each.model).verify().holds
 
 
+@pytest.mark.parametrize("name", ["cells", "cells.npz", "cells.v1", "cells.npz.bak"])
+def test_cells_are_loaded_by_the_name_they_were_saved_by(name: str, tmp_path: Path) -> None:
+    cells = rs.plane_cells(case("dense").model, plane_of(case("dense")))
+    cells.save(str(tmp_path / name))
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert len(rs.PlaneCells.load(str(tmp_path / name))) == len(cells)
+
+
+def test_a_full_disk_leaves_the_cells_that_were_there(tmp_path: Path) -> None:
+    old, new = (rs.plane_cells(case("dense").model, plane_of(case("dense"), radius)) for radius in (0.1, 3.0))
+    old.save(tmp_path / "cells")
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        new.save(tmp_path / "cells")
+    assert [file.name for file in tmp_path.iterdir()] == ["cells"]
+    assert len(rs.PlaneCells.load(tmp_path / "cells")) == len(old) != len(new)
+
+
+def test_a_file_without_cells_is_named(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no cells")
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    np.savez(tmp_path / "other.npz", vertices=np.zeros(3))
+    for name in ("text", "one.npy", "other.npz"):
+        with pytest.raises(ValueError, match=f"{name} is no file of cells"):
+            rs.PlaneCells.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        rs.PlaneCells.load(tmp_path / "nothing")
+
+
 def test_loading_executes_no_code(tmp_path: Path) -> None:
     path = tmp_path / "evil.npz"
     np.savez(path, about=np.array([{"format": 1}], dtype=object))
@@ -446,8 +476,17 @@ def test_a_progress_bar_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None
     assert "cutting" in capsys.readouterr().err
 
 
+def test_planes_are_cut_on_two_threads_at_once() -> None:
+    chosen = [case(name) for name in ("dense", "max_pool")]
+    nets, planes = [rs.trace(c.model, c.points) for c in chosen], [plane_of(c) for c in chosen]
+    alone = [len(rs.plane_cells(net, plane)) for net, plane in zip(nets, planes, strict=True)]
+    with ThreadPoolExecutor(2) as pool:
+        together = [list(pool.map(lambda n, p: len(rs.plane_cells(n, p)), nets, planes)) for _ in range(5)]
+    assert together == [alone] * 5
+
+
 def test_torch_keeps_its_number_of_threads() -> None:
-    """The compiled kernels start threads of their own; whoever trains on one thread goes on so."""
+    """Whoever trains on one thread goes on so."""
     code = (
         "import torch, regionscope as rs; torch.set_num_threads(1);"
         "model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU());"

@@ -65,6 +65,8 @@ def test_a_positively_homogeneous_network_looks_the_same_at_every_radius_around_
     ("options", "match"),
     [
         ({"radius": 0}, "radius must be positive"),
+        ({"radius": np.inf}, "radius must be positive and finite, got inf"),
+        ({"radius": np.nan}, "radius must be positive and finite, got nan"),
         ({"radius": 1, "shape": "ball"}, "square or disc"),
         ({"radius": 1, "axes": [[1, 0, 0], [1, 0, 0]]}, "orthonormal"),
         ({"radius": 1, "data": torch.zeros(0, 3)}, "no points"),

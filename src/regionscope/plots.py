@@ -1,5 +1,6 @@
 """Pictures of results: each function takes a result and optional axes and returns the axes."""
 
+from itertools import chain
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -71,8 +72,8 @@ def _fill(cells: Any, ax: Any, colour: str) -> None:
 def _first_layer(cells: Any) -> NDArray[np.uint64]:
     """The part of the patterns that belongs to the first layer."""
     layer = {site.name: site.layer for site in cells.sites} | {s.name.split("/")[0]: s.layer for s in cells.sites}
-    first = [c for c in cells.columns if layer[c.name] == 1]
-    return np.concatenate([cells.packed_patterns[:, c.first_word : c.first_word + c.words] for c in first], axis=1)
+    words = [range(c.first_word, c.first_word + c.words) for c in cells.columns if layer[c.name] == 1]
+    return np.asarray(cells.packed_patterns[:, np.array([*chain(*words)], np.int64)])
 
 
 def _hashed(patterns: NDArray[np.uint64]) -> NDArray[np.float64]:

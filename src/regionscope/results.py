@@ -14,7 +14,8 @@ class Estimate:
     """A measure at points: one number a point, and its mean with the standard error over points.
 
     `exact` says that the number at each point has no error of its own; otherwise `point_stderr` is that error, if it
-    can be told. `unit` says what is counted.
+    can be told. `unit` says what is counted. `tensor` is the mean with its gradients, if asked for; copies and pickles
+    have it without.
     """
 
     name: str
@@ -24,7 +25,10 @@ class Estimate:
     unit: str = ""
     point_stderr: NDArray[np.float64] | None = None  # (n,)
     per_unit: NDArray[Any] | None = None  # (n, units), if asked for
-    tensor: Tensor | None = field(default=None, repr=False)  # the mean, with gradients, if asked for
+    tensor: Tensor | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"tensor": None if self.tensor is None else self.tensor.detach()}
 
     @property
     def n(self) -> int:

@@ -15,7 +15,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -24,10 +24,11 @@ from uuid import uuid4
 
 import numpy as np
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
+from regionscope.checkpoints import Architecture, save_weights
+from regionscope.files import whole_file
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.segmentation import FEWEST, Phases, phases
 from regionscope.tracing.trace import Model
@@ -114,7 +115,7 @@ class Run:
         with self._written(self.path / "steps", step) as folder:
             write_json(folder / "measures.json", {"step": step, **measures})
             if weights is not None:
-                save_tensors(weights, folder / "weights.safetensors")
+                save_weights(weights, folder / "weights.safetensors", self.architecture)
             for name, cells in (planes or {}).items():
                 (folder / "planes").mkdir(exist_ok=True)
                 cells.save(folder / "planes" / f"{name}.npz")
@@ -123,7 +124,7 @@ class Run:
         """Write what going on from this step needs; older states are removed after."""
         older = numbered(self.path / "state")
         with self._written(self.path / "state", step) as folder:
-            save_tensors(tensors, folder / "tensors.safetensors")
+            save_weights(tensors, folder / "tensors.safetensors")
             write_json(folder / "info.json", info)
         for left in older:
             shutil.rmtree(place(self.path / "state", left), ignore_errors=True)
@@ -164,6 +165,12 @@ class Run:
         """What is known about the whole run: state, step, phases."""
         file = self.path / "status.json"
         return read_json(file) if file.exists() else {}
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """What `regionscope train` has built, None if another loop trains; written with the weights of every step."""
+        training = self.config.get("training")
+        return training and Architecture(training["model"], training["activation"], tuple(self.config["shape"]))
 
     def read(self, step: int) -> dict[str, Any]:
         """What was recorded at a step."""
@@ -295,15 +302,6 @@ def numbered(parent: Path) -> list[int]:
     return sorted(int(folder.name) for folder in parent.glob("[0-9]*") if folder.name.isdigit())
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write copies that share no memory, as the file format wants them."""
-    copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    try:
-        save_file(copies, path)
-    except SafetensorError as error:
-        raise OSError(f"{path} could not be written: {error}") from error
-
-
 def read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text())
@@ -315,15 +313,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write beside and rename, so that no reader sees half of it."""
-    beside = path.with_name(f".{path.name}-{uuid4().hex}")
-    try:
+    """Write it whole, so that no reader sees half of it."""
+    with whole_file(path) as beside:
         beside.write_text(json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def plain(value: Any) -> Any:

@@ -2,8 +2,9 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import cyclopts
 import matplotlib
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope import plots
 from regionscope.checkpoints import load_model
+from regionscope.cli.models import Given
 from regionscope.datasets import mnist_sample
 from regionscope.measures import measured, needs_labels
 from regionscope.runs import write_rows
@@ -24,7 +26,7 @@ def regions(
     checkpoint: Path,
     *,
     out: Path = Path("regions.png"),
-    model: str | None = None,
+    given: Annotated[Given | None, cyclopts.Parameter(name="*")] = None,
     points: Path | None = None,
     through: tuple[int, int, int] | None = None,
     around: int | None = None,
@@ -47,8 +49,8 @@ def regions(
         Weights: .safetensors, or a state dict in .pt or .pth. Loading never executes code.
     out
         The picture: .png, .svg or .pdf.
-    model
-        Who builds the network, as package.module:function. Not needed for stacks of linear layers with ReLU.
+    given
+        What network the weights belong to.
     points
         An .npy file with inputs (n, ...); by default the MNIST images that come with the library.
     through
@@ -70,7 +72,7 @@ def regions(
     seed
         Seed of the random plane.
     """
-    network = load_model(checkpoint, model=model)
+    network = loaded(checkpoint, given)
     plane, marked, names = chosen_plane(network, points, through, around, radius, margin, seed)
     matplotlib.use("agg")
     cells = rs.plane_cells(
@@ -98,7 +100,7 @@ def regions(
 def measure(
     checkpoint: Path,
     *measures: str,
-    model: str | None = None,
+    given: Annotated[Given | None, cyclopts.Parameter(name="*")] = None,
     points: Path | None = None,
     count: int = 1000,
     sigma: float = 0.05,
@@ -118,8 +120,8 @@ def measure(
         local_complexity, boundary_crossings, local_rank, total_variation, boundary_distance, good_units,
         robust_accuracy, certified_radius (these two with MNIST only, as they need labels), local_region_count; all but
         the last if none is named.
-    model
-        Who builds the network, as package.module:function. Not needed for stacks of linear layers with ReLU.
+    given
+        What network the weights belong to.
     points
         An .npy file with inputs (n, ...); by default the MNIST images that come with the library.
     count
@@ -137,7 +139,7 @@ def measure(
     seed
         Seed of everything that is drawn.
     """
-    net, data, labels = traced(checkpoint, model, points, count)
+    net, data, labels = traced(checkpoint, given, points, count)
     options: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, "draws": draws},
         "boundary_crossings": {"radius": radius},
@@ -161,7 +163,7 @@ def measure(
 def bounds(
     checkpoint: Path,
     *,
-    model: str | None = None,
+    given: Annotated[Given | None, cyclopts.Parameter(name="*")] = None,
     points: Path | None = None,
     count: int = 100,
     sigma: float = 0.05,
@@ -180,8 +182,8 @@ def bounds(
     ----------
     checkpoint
         Weights: .safetensors, or a state dict in .pt or .pth. Loading never executes code.
-    model
-        Who builds the network, as package.module:function. Not needed for stacks of linear layers with ReLU.
+    given
+        What network the weights belong to.
     points
         An .npy file with inputs (n, ...); by default the MNIST images that come with the library.
     count
@@ -205,7 +207,7 @@ def bounds(
     seed
         Seed of everything that is drawn.
     """
-    net, data, _ = traced(checkpoint, model, points, count)
+    net, data, _ = traced(checkpoint, given, points, count)
     found = rs.bounds(
         net, data, sigma=sigma, eta=eta, eps=eps, draws=draws, constants_from=constants,
         generator=torch.Generator().manual_seed(seed), show_progress=sys.stderr.isatty(),
@@ -221,14 +223,18 @@ def bounds(
         print(f"\nwrote {out}")
 
 
+def loaded(checkpoint: Path, given: Given | None) -> nn.Module:
+    """The network of a checkpoint."""
+    return load_model(checkpoint, None if given is None else given.network())
+
+
 def traced(
-    checkpoint: Path, model: str | None, points: Path | None, count: int
+    checkpoint: Path, given: Given | None, points: Path | None, count: int
 ) -> tuple[rs.Network, Tensor, Tensor | None]:
     """The network of a checkpoint, the points to measure it at, and their labels if they have any."""
-    network = load_model(checkpoint, model=model)
+    network = loaded(checkpoint, given)
     data, labels = (part[:count] for part in chosen_points(network, points))
-    net = rs.trace(network, data[:1].to(next(network.parameters()).dtype))
-    return net, data.to(net.dtype), labels if points is None else None
+    return rs.trace(network, data[:1]), data, labels if points is None else None
 
 
 def bounds_table(found: list[rs.Bound], terms: bool) -> str:
@@ -259,10 +265,27 @@ def table(rows: list[dict[str, Any]], layers: int) -> str:
 def chosen_points(network: nn.Module, file: Path | None) -> tuple[Tensor, Tensor]:
     """Points for a network, and a number to name each by: those of a file, or MNIST with its labels."""
     if file is not None:
-        data = torch.from_numpy(np.load(file, allow_pickle=False)).float()
+        data = torch.from_numpy(np.load(file, allow_pickle=False)).to(dtype_of(network))
         return data, torch.arange(len(data))
-    data, labels = mnist_sample("train")
-    return data if next(network.parameters()).dim() == 4 else data.flatten(1), labels
+    images, labels = mnist_sample("train")
+    for data in (images.flatten(1).to(dtype_of(network)), images.to(dtype_of(network))):
+        if takes(network, data[:2]):
+            return data, labels
+    raise ValueError("the network does not take images of MNIST: give its inputs with --points")
+
+
+def dtype_of(network: nn.Module) -> torch.dtype:
+    return next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
+
+
+@torch.no_grad()
+def takes(network: nn.Module, points: Tensor) -> bool:
+    """Whether points have the shape of the network's inputs: it is the network that says so."""
+    try:
+        network(points)
+    except Exception:  # of many kinds, as modules are
+        return False
+    return True
 
 
 def chosen_plane(
@@ -270,10 +293,9 @@ def chosen_plane(
     radius: float, margin: float, seed: int,
 ) -> tuple[rs.Plane, Tensor, list[str]]:  # fmt: skip
     """The plane the options ask for, the points on it to mark, and their names."""
-    first = next(network.parameters())
-    if file is None and first.dim() == 2 and first.shape[1] == 2:
-        origin = torch.zeros(1, 2)
-        return rs.Plane.coordinates(origin[0], radius=radius), origin[:0], []
+    origin = torch.zeros(2, dtype=dtype_of(network))
+    if file is None and takes(network, origin[None]):
+        return rs.Plane.coordinates(origin, radius=radius), origin[None][:0], []
     data, labels = chosen_points(network, file)
     if around is not None:
         generator = torch.Generator().manual_seed(seed)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regionscope import plots
 from regionscope.geometry import kernels, maps
-from regionscope.geometry.patterns import Column, Ints, owners, winners
+from regionscope.geometry.patterns import Column, Ints, owners, unpacked, winners
 from regionscope.geometry.predicates import Floats, Words
 from regionscope.geometry.sweep import Cut, Sweep, enlarged, exact, is_last_round, run_to_the_end, say_if_compiling
 from regionscope.tracing.network import Network, Site
@@ -51,7 +51,7 @@ class LineCells:
     @property
     def patterns(self) -> Ints:
         """The piece every unit is on, and the position of every winner of max-pooling and its like: (n, units)."""
-        return np.concatenate([column.unpacked(self.packed_patterns) for column in self.columns], axis=1)
+        return unpacked(self.columns, self.packed_patterns)
 
     @cached_property
     def _path(self) -> Floats:

@@ -31,6 +31,6 @@ def same_maps(a: Floats, b: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]
 
     Neighbouring cells have the same values on their common border, so equal slopes mean equal maps.
     """
-    a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
-    size = np.maximum(np.abs(a).max(axis=1, initial=0), np.abs(b).max(axis=1, initial=0))
-    return np.asarray(np.abs(a - b).max(axis=1, initial=0) <= SAME_MAP * size)
+    entries = tuple(range(1, a.ndim))
+    size = np.maximum(np.abs(a).max(axis=entries, initial=0), np.abs(b).max(axis=entries, initial=0))
+    return np.asarray(np.abs(a - b).max(axis=entries, initial=0) <= SAME_MAP * size)

@@ -54,6 +54,11 @@ class Column:
         return np.asarray(bits.reshape(len(part), self.breakpoints, self.entries).sum(axis=1, dtype=np.int32))
 
 
+def unpacked(columns: Sequence[Column], patterns: Words) -> Ints:
+    """The patterns of all columns side by side, (n, units); (n, 0) where nothing bends."""
+    return np.concatenate([np.zeros((len(patterns), 0), np.int32), *(c.unpacked(patterns) for c in columns)], axis=1)
+
+
 def numbered(sites: Iterable[Site]) -> list[Boundaries]:
     """The boundaries of all sites, numbered in order."""
     first, found = 0, []

@@ -1,6 +1,7 @@
 """The exact linear regions of a network on a plane."""
 
 import json
+import zipfile
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from regionscope import plots
+from regionscope.files import whole_file
 from regionscope.geometry import certificates, decision, kernels, maps
-from regionscope.geometry.patterns import Column, Ints, owners
+from regionscope.geometry.patterns import Column, Ints, owners, unpacked
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import Floats, Words
 from regionscope.geometry.subdivision import Indices, Subdivision, mean_corners, subdivide
@@ -104,7 +106,7 @@ class PlaneCells:
     @cached_property
     def patterns(self) -> Ints:
         """The piece every unit is on, site by site, and the position of every winner of max-pooling and its like."""
-        return np.concatenate([column.unpacked(self.packed_patterns) for column in self.columns], axis=1)
+        return unpacked(self.columns, self.packed_patterns)
 
     @cached_property
     def _next_corners(self) -> Ints:
@@ -220,7 +222,7 @@ class PlaneCells:
         return plots.regions(self, ax, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write an npz file, without the network."""
+        """Write an npz file to exactly this path, whole or not at all, without the network."""
         about = {
             "format": FORMAT,
             "columns": [asdict(c) for c in self.columns],
@@ -234,19 +236,16 @@ class PlaneCells:
         arrays |= {f"edges.{name}": array for name, array in vars(self.edges).items()}
         arrays |= {f"plane.{name}": np.asarray(array) for name, array in vars(self.plane).items()}
         stored = {name: array for name, array in arrays.items() if array is not None}
-        np.savez_compressed(path, about=np.array(json.dumps(about)), **stored, allow_pickle=False)
+        with whole_file(path) as beside, beside.open("wb") as file:  # given a name, numpy would append .npz
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **stored, allow_pickle=False)
 
     @staticmethod
     def load(path: str | Path, model: Model | None = None) -> "PlaneCells":
-        """Read a file that `save` wrote. No code in it is ever executed.
+        """Read the file that `save` wrote to this path. No code in it is ever executed.
 
         Give the model too for affine maps and `verify`.
         """
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            if about["format"] != FORMAT:
-                raise ValueError(f"{path} has format {about['format']}, this version of regionscope reads {FORMAT}")
-            stored = {name: file[name] for name in file.files}
+        about, stored = read_arrays(Path(path))
         plane = Plane(*(stored[f"plane.{name}"] for name in ("origin", "axes", "domain")))
         network = None if model is None else exact(as_network(model, plane.origin[None]))
         return PlaneCells(
@@ -261,6 +260,19 @@ class PlaneCells:
             close_decisions=about["close_decisions"],
             network=network,
         )  # fmt: skip
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a file of cells says of itself, and its arrays."""
+    if path.exists() and not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is no file of cells: PlaneCells.save writes them")
+    with np.load(path, allow_pickle=False) as file:
+        if "about" not in file.files:
+            raise ValueError(f"{path} is no file of cells: PlaneCells.save writes them")
+        about = json.loads(str(file["about"]))
+        if about["format"] != FORMAT:
+            raise ValueError(f"{path} has format {about['format']}, this version of regionscope reads {FORMAT}")
+        return about, {name: file[name] for name in file.files}
 
 
 def plane_cells(

@@ -45,8 +45,7 @@ class Plane:
     @staticmethod
     def through(a: Tensor, b: Tensor, c: Tensor, *, margin: float = 1.0) -> "Plane":
         """Through three points: a square centred at their circumcentre, its half-side `margin` circumradii (HR 3.3)."""
-        if margin <= 0:
-            raise ValueError(f"margin must be positive, got {margin}")
+        check_size("margin", margin)
         p, q, r = (as_array(point).ravel() for point in (a, b, c))
         first, second = q - p, r - p
         sides = [float(np.linalg.norm(v)) for v in (first, second, r - q)]
@@ -67,16 +66,14 @@ class Plane:
     @staticmethod
     def around(x: Tensor, radius: float, *, generator: torch.Generator | None = None) -> "Plane":
         """A square of half-side `radius` around a point, in a random direction."""
-        if not radius > 0:
-            raise ValueError(f"radius must be positive, got {radius}")
+        check_size("radius", radius)
         planes = Planes.around(x[None], radius, generator=generator)
         return Plane(x, planes.axes[0].numpy(), planes.domain)
 
     @staticmethod
     def coordinates(x: Tensor, axes: tuple[int, int] = (0, 1), *, radius: float = 1.0) -> "Plane":
         """A square of half-side `radius` around a point, along two entries of the input: the whole of a 2-D input."""
-        if not radius > 0:
-            raise ValueError(f"radius must be positive, got {radius}")
+        check_size("radius", radius)
         if axes[0] == axes[1] or not all(0 <= axis < x.numel() for axis in axes):
             raise ValueError(f"axes must be two different entries of an input with {x.numel()}, got {axes}")
         return Plane(x, np.eye(x.numel())[list(axes)], radius * SQUARE)
@@ -95,6 +92,11 @@ class Plane:
         """Points (n, ...) -> the coordinates (n, 2) of their nearest points on the plane."""
         flat = as_array(x).reshape(len(x), self.origin.numel()) - self.origin.flatten().numpy()
         return np.asarray(flat @ self.axes.T)
+
+
+def check_size(name: str, size: float) -> None:
+    if not 0 < size < np.inf:  # NaN neither
+        raise ValueError(f"{name} must be positive and finite, got {size}")
 
 
 def as_array(values: Any) -> Floats:

@@ -7,7 +7,7 @@ and units that are zero on a whole cell cut nothing twice and leave no slivers.
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -31,35 +31,33 @@ def words(bits: int) -> int:
     return -(-bits // 64)
 
 
-@njit(cache=True, nogil=True, parallel=True)
+# Not parallel=True, here and anywhere: numba would start threads of its own, which may spin for ever when the process
+# exits (TBB), end a process that was forked (OpenMP) or that calls from two threads (workqueue), and change torch's
+# number of threads. Without branches these loops are faster on one core than they were with branches on two.
+
+
+@njit(cache=True, nogil=True)
 def close_decisions(values, breakpoints, tolerance):  # type: ignore[no-untyped-def]
     """How many values are so close to a breakpoint, and not at it, that rounding may have chosen the side."""
     found = 0
-    for v in prange(len(values)):
-        for i in range(values.shape[1]):
-            for t in range(len(breakpoints)):
+    for v in range(len(values)):
+        for t in range(len(breakpoints)):
+            for i in range(values.shape[1]):
                 distance = abs(values[v, i] - breakpoints[t])
-                if 0 < distance <= tolerance:
-                    found += 1
+                found += (distance > 0) & (distance <= tolerance)
     return found
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def classify(values, breakpoints, tolerance, above, below):  # type: ignore[no-untyped-def]
     """Set the bits of the boundaries that each row is above and below; boundary t * units + i is unit i's t-th."""
     vertices, units = values.shape
-    for v in prange(vertices):
-        for w in range(above.shape[1]):
-            above[v, w] = 0
-            below[v, w] = 0
-        bit = 0
+    above[:] = 0
+    below[:] = 0
+    for v in range(vertices):
         for t in range(len(breakpoints)):
             high, low = breakpoints[t] + tolerance, breakpoints[t] - tolerance
             for i in range(units):
-                z = values[v, i]
-                one = np.uint64(1) << np.uint64(bit & 63)
-                if z > high:
-                    above[v, bit >> 6] |= one
-                elif z < low:
-                    below[v, bit >> 6] |= one
-                bit += 1
+                word, place = (t * units + i) >> 6, np.uint64((t * units + i) & 63)
+                above[v, word] |= np.uint64(values[v, i] > high) << place
+                below[v, word] |= np.uint64(values[v, i] < low) << place

@@ -8,7 +8,6 @@ each part once at every vertex there is by then: less than one forward pass at t
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from tqdm import tqdm
 from regionscope.geometry import kernels
 from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered
 from regionscope.geometry.predicates import Floats, Words, classify, close_decisions, rounding_bound, words
-from regionscope.threads import torch_threads_kept
 from regionscope.tracing.network import Network
 from regionscope.tracing.program import Program
 
@@ -79,15 +77,7 @@ def exact(net: Network) -> Network:
         smooth = sorted({site.kind for site in net.sites if site.smooth})
         what = f" ({', '.join(smooth)})" if smooth else ""
         raise ValueError(f"the network is not piecewise linear{what}: it has no linear regions to find exactly")
-    start_kernel_threads()
     return net.frozen()
-
-
-@cache
-def start_kernel_threads() -> None:
-    """Let the compiled kernels start their threads once, before any is called for its result."""
-    with torch_threads_kept():
-        close_decisions(np.zeros((1, 1)), np.zeros(1), 0.0)
 
 
 @dataclass

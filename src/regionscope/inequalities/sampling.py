@@ -9,7 +9,8 @@ from tqdm import tqdm
 
 from regionscope.inequalities.bound import Samples
 from regionscope.inequalities.chains import Chain
-from regionscope.measures.complexity import gaussian, normal
+from regionscope.measures.complexity import gaussian
+from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Route, directions, points_at_once
 from regionscope.measures.rank import ranks
@@ -30,9 +31,10 @@ def sampled(
     along = along if along.exact else directions(net, "jacobian")
     route = Route(net, along, output=True)
     parts: list[dict[str, Tensor]] = []
+    numbers = Draws(generator)
     with torch.no_grad():
         for x in tqdm(points.split(batch_size or points_at_once(net, along)), desc="bounds", disable=not show_progress):
-            rounds = [one_draw(route, x, chain, sigma, eta, eps, generator) for _ in range(draws)]
+            rounds = [one_draw(route, x, chain, sigma, eta, eps, number, numbers) for number in range(draws)]
             parts.append({name: torch.stack([one[name] for one in rounds]) for name in rounds[0]})
     whole = {name: torch.cat([part[name] for part in parts], dim=1).double().cpu().numpy() for name in parts[0]}
     largest = {name: whole.pop(name).max(axis=(0, 1)) for name in list(whole) if name.startswith("largest")}
@@ -41,12 +43,11 @@ def sampled(
 
 
 def one_draw(
-    route: Route, x: Tensor, chain: Chain | None, sigma: float, eta: float, eps: float,
-    generator: torch.Generator | None,
+    route: Route, x: Tensor, chain: Chain | None, sigma: float, eta: float, eps: float, number: int, numbers: Draws,
 ) -> dict[str, Tensor]:  # fmt: skip
     """Everything at points x for one draw of the noise: (n,), or (n, layers)."""
     net, n = route.net, len(x)
-    noise = [sigma * normal(x, site.units, generator) for site in net.sites]
+    noise = [sigma * numbers.normal((number, i), x, site.units) for i, site in enumerate(net.sites)]
     values: list[Tensor] = [x] * len(net.sites)
     slopes: list[Tensor] = [x] * len(net.sites)
     tangents_of: dict[int, list[Tensor]] = {}

@@ -44,8 +44,7 @@ def compare_complexities(
     """Density (LC Thm 2), boundary crossings (PD 3.2) and exact region count (PD 3.3) at each point, compared.
 
     Spearman's rank correlation of each pair over the points. The count is exact on one random plane a point, crossings
-    are a lower bound, the density is estimated from `draws`: its error weakens the correlations with it. At most as
-    many directions as the input has entries are taken.
+    are a lower bound, the density is estimated from `draws`: its error weakens the correlations with it.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
     >>> compare_complexities(model, torch.randn(10, 4), radius=0.5).rank_correlation.shape
@@ -55,9 +54,7 @@ def compare_complexities(
     if len(points) < 3:
         raise ValueError(f"a rank correlation needs at least 3 points, got {len(points)}")
     net = as_network(model, points[:1])
-    crossings = boundary_crossings(
-        net, points, radius=radius, directions=min(directions, points[0].numel()), generator=generator
-    )
+    crossings = boundary_crossings(net, points, radius=radius, directions=directions, generator=generator)
     assert isinstance(crossings, Crossings)
     measures = (
         local_complexity(net, points, sigma=sigma, draws=draws, generator=generator),

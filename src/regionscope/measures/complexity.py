@@ -8,12 +8,16 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from regionscope.measures.good import good_masks
+from regionscope.measures.draws import Draws
+from regionscope.measures.good import good_weights
 from regionscope.measures.jacobians import Directions, Route, directions, points_at_once
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import Model, as_network
+
+ORDERED = 1024  # points that are put in order together
+FLOATS_AT_ONCE = 1 << 24  # of noise
 
 
 def local_complexity(
@@ -83,22 +87,23 @@ def noisy_densities(
     sampled = good or weight_noise or net.layers > 1
     antithetic = sampled and draws > 1
     layers, units = [], []
+    numbers = Draws(generator)
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
-        route = Route(net, along)
-        order = route.order(points)
-        for x in tqdm(points[order].split(at_once), desc="local complexity", disable=not show_progress):
+        together = max(at_once, min(ORDERED, FLOATS_AT_ONCE // net.units))  # points whose noise is drawn together
+        routes = routes_of(net, along, scales, max(1, draws // 2) if sampled else 1, weight_noise, numbers)
+        bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
+        for x in points.split(together):
             rounds = [
-                one_round(route, x, scales, good, weight_noise, density, antithetic, generator)
-                for _ in range(max(1, draws // 2) if sampled else 1)
+                one_round(route, x, scales, good, density, antithetic, number, numbers, at_once)
+                for number, route in enumerate(routes)
             ]
             layers.append(torch.stack([net.by_layer(one) for one in rounds]))
             units += [torch.stack(rounds).mean(dim=0)] if per_unit else []
-    back = order.argsort()
+            bar.update(len(x))
+        bar.close()
     return Densities(
-        torch.cat(layers, dim=1)[:, back],
-        torch.cat(units)[back] if per_unit else None,
-        exact=along.exact and not sampled,
+        torch.cat(layers, dim=1), torch.cat(units) if per_unit else None, exact=along.exact and not sampled
     )
 
 
@@ -112,45 +117,62 @@ def complexity_density(
     return local_complexity(model, points, sigma=sigma, **options)  # type: ignore[arg-type]
 
 
+def routes_of(
+    net: Network, along: Directions, scales: list[float], rounds: int, weight_noise: bool, numbers: Draws
+) -> list[Route]:
+    """The way through the network in every round: one for all, or each with noise on the weights."""
+    if not weight_noise:
+        return [Route(net, along)] * rounds
+    generators = [torch.Generator().manual_seed(numbers.seed + number) for number in range(rounds)]
+    noisy = [net.with_noisy_weights(scales, generator) for generator in generators]
+    return [Route(one, directions(one, along.engine, len(along.vectors))) for one in noisy]
+
+
 def one_round(
-    route: Route, x: Tensor, scales: list[float], good: bool, weight_noise: bool, density: bool, antithetic: bool,
-    generator: torch.Generator | None,
+    route: Route, x: Tensor, scales: list[float], good: bool, density: bool, antithetic: bool, number: int,
+    numbers: Draws, at_once: int,
 ) -> Tensor:  # fmt: skip
     """What every unit adds to f at points x, (n, units), for one draw of the noise and its opposite."""
-    noise = [s * normal(x, site.units, generator) for s, site in zip(scales, route.net.sites, strict=True)]
-    if weight_noise:
-        noisy = route.net.with_noisy_weights(scales, generator)
-        route = Route(noisy, directions(noisy, route.along.engine, len(route.along.vectors)))
+    sites = list(zip(scales, route.net.sites, strict=True))
+    noise = [s * numbers.normal((number, i), x, site.units) for i, (s, site) in enumerate(sites)]
+    chosen = torch.stack([numbers.uniform((number, i, 1), x) for i in range(2 * len(sites))], dim=1)
+    vectors = None if route.along.exact else route.along.drawn(x, (number, len(sites)), numbers)  # (n, r, d)
+    order = route.order(x)
     signs = (1.0, -1.0) if antithetic else (1.0,)
-    total = torch.zeros((), dtype=x.dtype, device=x.device)
-    for sign in signs:
-        shifts = [sign * d for d in noise]
-        total = total + unit_densities(route, x, scales, shifts, good, density, generator) / len(signs)
-    return total
-
-
-def normal(x: Tensor, units: int, generator: torch.Generator | None) -> Tensor:
-    return torch.randn(len(x), units, generator=generator, dtype=x.dtype).to(x.device)
+    parts = []
+    for rows in order.split(at_once):
+        along = None if vectors is None else vectors[rows].transpose(0, 1)
+        densities = [
+            unit_densities(
+                route, x[rows], scales, [sign * d[rows] for d in noise], good, density, along, chosen[rows, side::2]
+            )
+            for side, sign in enumerate(signs)
+        ]
+        parts.append(torch.stack(densities).mean(dim=0))
+    return torch.cat(parts)[order.argsort()]
 
 
 def unit_densities(
     route: Route, x: Tensor, scales: list[float], noise: list[Tensor], good: bool, density: bool,
-    generator: torch.Generator | None,
+    vectors: Tensor | None, chosen: Tensor,
 ) -> Tensor:  # fmt: skip
+    """|derivative along the directions| rho 1{good} of every unit at points x, (n, units), under this noise.
+
+    `chosen` (n, sites) are uniform numbers that pick the unit of each site whose goodness is looked at closely.
+    """
     net = route.net
-    found: list[Tensor | None] = [None] * len(net.sites)
+    found: dict[int, Tensor] = {}  # number of the site -> (n, breakpoints, units)
 
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-        slopes = route.along.norms(tangents)  # (n, units)
-        if density:
-            slopes = slopes * sum(gaussian(z - b, scales[number]) for b in net.sites[number].breakpoints)
-        found[number] = slopes
+        slopes = route.along.norms(tangents)[:, None]  # (n, 1, units)
+        b = torch.tensor(net.sites[number].breakpoints, dtype=z.dtype, device=z.device)
+        found[number] = slopes * (gaussian(z[:, None] - b[:, None], scales[number]) if density else 1.0 / len(b))
 
-    route.follow(x, visit, noise=noise, generator=generator)
-    rows = [f for f in found if f is not None]
+    route.follow(x, visit, noise=noise, vectors=vectors)
+    weights = [found[number] for number in range(len(net.sites))]
     if good:
-        rows = [f * mask for f, mask in zip(rows, good_masks(net, x, noise=noise), strict=True)]
-    return torch.cat(rows, dim=1)
+        return torch.cat(good_weights(net, x, noise, weights, chosen), dim=1)
+    return torch.cat([w.sum(dim=1) for w in weights], dim=1)
 
 
 def gaussian(z: Tensor, sigma: float) -> Tensor:

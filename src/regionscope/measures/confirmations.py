@@ -32,8 +32,12 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Confirmation:
-    """Boundaries counted by crossings, met by exact geometry, and both, at each point and layer: (n, layers) each."""
+    """Boundaries counted by crossings, met by exact geometry, and both, at each point and layer: (n, layers) each.
 
+    `directions` is how many each neighbourhood has.
+    """
+
+    directions: int
     counted: Floats
     exact: Floats
     both: Floats
@@ -89,28 +93,22 @@ def confirmed_crossings(
     """
     radius, points = checked_radius(radius), all_points(data)
     net = as_network(model, points[:1])
-    check_graph(frame, directions)
     points = net.checked(points).double().cpu()
     net = replace(exact(net), winners={})  # so that cells are cut by the differences of losers too, and stay so
-    shared, _ = shared_frame_of(net, frame, directions, True, generator)
+    shared, P = shared_frame_of(net, frame, directions, True, generator)
     assert shared is not None
+    check_graph(P)
     say_if_compiling()
     way = passage(net, chosen_layers(net, None))
     arms = way.arms(shared[None], radius)
-    tables = []
-    for x in tqdm(points, desc="points", disable=not show_progress):
-        counted = crossed(Bundle(way, way.centres(x[None]), arms), radius)
+    counts = np.zeros((3, len(points), net.layers))
+    for row, x in enumerate(tqdm(points, desc="points", disable=not show_progress)):
+        crossed = Bundle(way, way.centres(x[None]), arms).embedded(radius)
         met = met_by_sections(net, x, shared, radius, max_cells)
-        layer = np.concatenate([np.full(len(c), site.layer) for c, site in zip(counted, way.sites, strict=True)])
-        both = [np.concatenate(masks) for masks in (counted, [met[site.name] for site in way.sites])]
-        tables.append([np.bincount(layer[m], minlength=net.layers + 1)[1:] for m in (*both, both[0] & both[1])])
-    counts = np.array(tables, np.float64)
-    return Confirmation(counts[:, 0], counts[:, 1], counts[:, 2])
-
-
-def crossed(bundle: Bundle, radius: float) -> list[Mask]:
-    """Which boundaries of each site cross the neighbourhood of one point."""
-    return [straddled(vertices, site).ravel() for site, vertices in bundle.embedded(radius)]
+        for site, vertices in crossed:
+            counted, meets = straddled(vertices, site).ravel(), met[site.name]
+            counts[:, row, site.layer - 1] += counted.sum(), meets.sum(), (counted & meets).sum()
+    return Confirmation(P, *counts)
 
 
 def met_by_sections(net: Network, x: Tensor, frame: Tensor, radius: float, max_cells: int) -> dict[str, Mask]:

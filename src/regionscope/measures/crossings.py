@@ -33,11 +33,12 @@ WATCHED = 64  # the deformation is looked at for the first of every so many poin
 class Crossings(Estimate):
     """The crossings at each point; made by `boundary_crossings`.
 
-    `boundaries` (layers,) is how many there are to cross: breakpoints times units. `deformation` is that of every 64th
-    neighbourhood, None for a single direction.
+    `directions` is how many each neighbourhood has. `boundaries` (layers,) is how many there are to cross: breakpoints
+    times units. `deformation` is that of every 64th neighbourhood, None for a single direction.
     """
 
     radius: float
+    directions: int
     layers: tuple[int, ...]
     boundaries: Floats
     deformation: Deformation | None
@@ -60,7 +61,8 @@ class Crossings(Estimate):
 
     def to_dict(self) -> dict[str, Any]:
         """The summary, ready for JSON."""
-        return {**super().to_dict(), "fraction": float(self.fraction.mean()), "warning": self.warning}
+        own = {"directions": self.directions, "fraction": float(self.fraction.mean()), "warning": self.warning}
+        return {**super().to_dict(), **own}
 
 
 @overload
@@ -115,7 +117,8 @@ def boundary_crossings(
     list and share the frame and the affine part of the network.
 
     The frame v (P, d) has orthonormal rows: `frame`, to 1e-5, or `directions` of them drawn from `generator`, one frame
-    for all points or, without `shared_frame`, one each. `include_centre` makes x itself a vertex. At most `batch_size`
+    for all points or, without `shared_frame`, one each. An input of fewer dimensions d has no more than d: P is the
+    smaller of the two, and `directions` of the result. `include_centre` makes x itself a vertex. At most `batch_size`
     neighbourhoods at a time; by default so many that memory does not grow with the number of points.
 
     Exact, but for rounding, for units that are affine in the input (layer 1). Deeper every crossing counted is real, as
@@ -131,15 +134,13 @@ def boundary_crossings(
     if not radii:
         raise ValueError("radius must be a number or several, got none")
     net, points = network_and_points(model, data, batch_size)
-    common, directions = shared_frame_of(net, frame, directions, shared_frame, generator)
+    common, P = shared_frame_of(net, frame, directions, shared_frame, generator)
     numbers = chosen_layers(net, layers)
-    tallies = [Tally(r, numbers, include_centre) for r in radii]
+    tallies = [Tally(r, P, numbers, include_centre) for r in radii]
     total = len(data) if isinstance(data, Tensor) else None
     way = passage(net, numbers)
     with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
-        for bundle in bundles(
-            way, points, common, directions, reach=max(radii), generator=generator, batch_size=batch_size
-        ):
+        for bundle in bundles(way, points, common, P, reach=max(radii), generator=generator, batch_size=batch_size):
             for tally in tallies:
                 tally.add(bundle)
             bar.update(len(bundle))
@@ -150,8 +151,8 @@ def boundary_crossings(
 class Tally:
     """The crossings at one radius, neighbourhood after neighbourhood."""
 
-    def __init__(self, radius: float, layers: tuple[int, ...], include_centre: bool) -> None:
-        self.radius, self.layers, self.include_centre = radius, layers, include_centre
+    def __init__(self, radius: float, directions: int, layers: tuple[int, ...], include_centre: bool) -> None:
+        self.radius, self.directions, self.layers, self.include_centre = radius, directions, layers, include_centre
         self.column = {layer: i for i, layer in enumerate(layers)}
         self.counts: list[Floats] = []
         self.graphs: list[tuple[Floats, Floats, Floats]] = []
@@ -159,13 +160,13 @@ class Tally:
 
     def add(self, bundle: Bundle) -> None:
         """Count the crossings in these neighbourhoods."""
-        n, directions = len(bundle), bundle.arms[0].shape[1]
+        n = len(bundle)
         counts = np.zeros((n, len(self.layers)))
-        watched = slice(-self.points % WATCHED, n, WATCHED) if directions > 1 else slice(0)
+        watched = slice(-self.points % WATCHED, n, WATCHED) if self.directions > 1 else slice(0)
         squares: dict[int, Tensor] = {}
         for site, vertices in bundle.embedded(self.radius, include_centre=self.include_centre):
             counts[:, self.column[site.layer]] += straddled(vertices, site).sum(axis=(1, 2))
-            if len(seen := vertices[watched, : 2 * directions]):
+            if len(seen := vertices[watched, : 2 * self.directions]):
                 add_squares(squares, site.layer, seen)
         self.counts.append(counts)
         self.graphs += [graph_sizes(squares)] if squares else []
@@ -181,9 +182,10 @@ class Tally:
             per_layer=counts,
             unit=f"boundaries across a neighbourhood of radius {self.radius:g}",
             radius=self.radius,
+            directions=self.directions,
             layers=self.layers,
             boundaries=np.array(boundaries, np.float64),
-            deformation=Deformation(self.radius, self.layers, *graphs) if graphs else None,
+            deformation=Deformation(self.radius, self.directions, self.layers, *graphs) if graphs else None,
         )
 
 

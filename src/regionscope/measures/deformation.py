@@ -33,6 +33,7 @@ class Deformation:
     """The graph on the embedded vertices of each neighbourhood, layer by layer; made by `neighbourhood_deformation`."""
 
     radius: float
+    directions: int  # of each neighbourhood
     layers: tuple[int, ...]
     eccentricity: Floats  # (n, layers), the mean over the vertices
     diameter: Floats  # (n, layers)
@@ -75,7 +76,8 @@ class Deformation:
     def to_dict(self) -> dict[str, Any]:
         """The means over points, ready for JSON."""
         means = {name: getattr(self, name).mean(axis=0).tolist() for name in ("eccentricity", "diameter", "defect")}
-        return {"radius": self.radius, "layers": list(self.layers), "n": self.n, **means, "warning": self.warning}
+        about = {"radius": self.radius, "directions": self.directions, "layers": list(self.layers), "n": self.n}
+        return {**about, **means, "warning": self.warning}
 
 
 def neighbourhood_deformation(
@@ -105,8 +107,8 @@ def neighbourhood_deformation(
     """
     radius = checked_radius(radius)
     net, points = network_and_points(model, data, batch_size)
-    directions = check_graph(frame, directions)
-    common, directions = shared_frame_of(net, frame, directions, shared_frame, generator)
+    common, P = shared_frame_of(net, frame, directions, shared_frame, generator)
+    check_graph(P)
     numbers = chosen_layers(net, layers)
     if not numbers:
         raise ValueError("the network has no activation sites: it deforms nothing")
@@ -114,23 +116,19 @@ def neighbourhood_deformation(
     found = []
     total = len(data) if isinstance(data, Tensor) else None
     with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
-        for bundle in bundles(
-            way, points, common, directions, reach=radius, generator=generator, batch_size=batch_size
-        ):
+        for bundle in bundles(way, points, common, P, reach=radius, generator=generator, batch_size=batch_size):
             squares: dict[int, Tensor] = {}
             for site, vertices in bundle.embedded(radius):
                 add_squares(squares, site.layer, vertices)
             found.append(graph_sizes(squares))
             bar.update(len(bundle))
-    return Deformation(radius, numbers, *(np.concatenate(part) for part in zip(*found, strict=True)))
+    return Deformation(radius, P, numbers, *(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
-def check_graph(frame: ArrayLike | None, directions: int) -> int:
-    """The number of directions, if the graph holds together."""
-    P = directions if frame is None else len(torch.as_tensor(frame))
-    if P < 2:
-        raise ValueError(f"the two vertices of one direction are not joined: directions must be at least 2, got {P}")
-    return P
+def check_graph(directions: int) -> None:
+    """An error if the graph does not hold together."""
+    if directions < 2:
+        raise ValueError(f"the two vertices of one direction are not joined: take at least 2, got {directions}")
 
 
 def add_squares(squares: dict[int, Tensor], layer: int, vertices: Tensor) -> None:

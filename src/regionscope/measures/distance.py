@@ -9,7 +9,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from regionscope.measures.good import good_masks
-from regionscope.measures.jacobians import Directions, Route, directions, points_at_once
+from regionscope.measures.jacobians import Directions, Routes, exact_directions, points_at_once, unit_directions
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
@@ -56,9 +56,9 @@ def boundary_distance(
     parts, sites, units = [], [], []
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
-        route = Route(net, along)
+        routes = Routes(net, along)
         for x in tqdm(points.split(at_once), desc="boundary distance", disable=not show_progress):
-            distance, site, unit = nearest(route, x, norm, good)
+            distance, site, unit = nearest(routes, x, norm, good)
             parts.append(distance)
             sites.append(site)
             units.append(unit)
@@ -79,8 +79,22 @@ def boundary_distance(
 def directions_for(net: Network, norm: str) -> Directions:
     if norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
-    along = directions(net, "auto" if norm == "l2" else "jacobian")
-    return along if along.exact else directions(net, "jacobian")
+    return exact_directions(net) if norm == "l2" else unit_directions(net)
+
+
+def slopes_at(routes: Routes, x: Tensor, norm: str) -> list[tuple[Tensor, Tensor]]:
+    """The values (n, units) of every site at points x and the norms of their gradients that belong to a distance."""
+    values: dict[int, Tensor] = {}
+    norms: dict[int, Tensor] = {}
+
+    def visit(number: int, z: Tensor, tangents: Tensor) -> None:
+        some = dual_norms(tangents, routes.along, norm)
+        before = norms.get(number)
+        values[number], norms[number] = z, some if before is None else joined(before, some, norm)
+
+    for route in routes.each():
+        route.follow(x, visit)
+    return [(values[number], norms[number]) for number in range(len(routes.net.sites))]
 
 
 def dual_norms(tangents: Tensor, along: Directions, norm: str) -> Tensor:
@@ -88,17 +102,21 @@ def dual_norms(tangents: Tensor, along: Directions, norm: str) -> Tensor:
     return along.norms(tangents) if norm == "l2" else torch.linalg.vector_norm(tangents, ord=NORMS[norm], dim=0)
 
 
-def nearest(route: Route, x: Tensor, norm: str, good: bool) -> tuple[Tensor, Tensor, Tensor]:
+def joined(a: Tensor, b: Tensor, norm: str) -> Tensor:
+    """The norms of vectors from those of two parts of them."""
+    if norm == "l2":
+        return torch.hypot(a, b)
+    return torch.maximum(a, b) if norm == "l1" else a + b
+
+
+def nearest(routes: Routes, x: Tensor, norm: str, good: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Distance, site and unit of the nearest boundary of each point."""
-    net = route.net
+    net = routes.net
     best = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
     site = torch.full((len(x),), -1, device=x.device)
     unit = site.clone()
     masks = good_masks(net, x) if good and net.sites else None
-
-    def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-        nonlocal best, site, unit
-        slopes = dual_norms(tangents, route.along, norm)
+    for number, (z, slopes) in enumerate(slopes_at(routes, x, norm)):
         reachable = slopes > 0 if masks is None else (slopes > 0) & masks[number]
         safe = torch.where(reachable, slopes, 1.0)
         for b in net.sites[number].breakpoints:
@@ -106,8 +124,6 @@ def nearest(route: Route, x: Tensor, norm: str, good: bool) -> tuple[Tensor, Ten
             nearer = distance < best
             best = torch.where(nearer, distance, best)
             site, unit = torch.where(nearer, number, site), torch.where(nearer, place, unit)
-
-    route.follow(x, visit)
     return best, site, unit
 
 
@@ -133,21 +149,23 @@ def certified_radius(
     parts = []
     with torch.no_grad():
         at_once = batch_size or points_at_once(net, along)
-        route = Route(net, along, output=True)
+        routes = Routes(net, along, output=True)
         batches = zip(points.split(at_once), labels.split(at_once), strict=True)
         for x, y in tqdm(batches, desc="certified radius", disable=not show_progress):
             outputs = net(x).reshape(len(x), -1)
             if outputs.shape[1] < 2:
                 raise ValueError("a certified radius needs at least two outputs, one a class")
-            tangents = route.follow(x)
             rows = torch.arange(len(x), device=x.device)
             margins = outputs[rows, y, None] - outputs  # (n, k)
-            slopes = along.norms(tangents[:, rows, y, None] - tangents)
+            slopes = torch.zeros_like(margins)
+            for route in routes.each():
+                tangents = route.follow(x)
+                slopes = torch.hypot(slopes, along.norms(tangents[:, rows, y, None] - tangents))
             flat = slopes <= 0
             reach = torch.where(flat, torch.inf, margins / torch.where(flat, 1.0, slopes))
             reach[rows, y] = torch.inf
             wrong = (margins < 0).any(dim=1)
-            inside = nearest(route, x, "l2", good=False)[0]
+            inside = nearest(routes, x, "l2", good=False)[0]
             parts.append(torch.where(wrong, 0.0, torch.minimum(inside, reach.min(dim=1).values)))
     found = torch.cat(parts).cpu().double().numpy()
     return Estimate("certified radius", found, exact=True, unit="length (lower bound on the adversarial distance)")

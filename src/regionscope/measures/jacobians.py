@@ -19,18 +19,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regionscope.measures.draws import Draws
 from regionscope.measures.good import noisy_entries
 from regionscope.measures.tangents import Tangent, gram_of
 from regionscope.tracing.lifting import Shape, aligned, lifted
 from regionscope.tracing.network import Network
 from regionscope.tracing.operations import aten, bend, linear_arguments
 from regionscope.tracing.program import Program
-from regionscope.tracing.steps import Step, indices
+from regionscope.tracing.steps import Step, Value, indices
 
 ENGINES = ("auto", "gram", "jacobian", "probes")
 MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
 MOST_UNIT_VECTORS = 1 << 14  # beyond, their matrix is not made
-MOST_ENTRIES = 1 << 28  # floats of a basis
 ENTRIES_AT_ONCE = 1 << 21  # floats of a tangent at one time
 
 Visit = Callable[[int, Tensor, Tensor], None]  # number of the site, values (n, units), tangents (r, n, units)
@@ -55,9 +55,9 @@ class Directions:
             some[:, start : start + MOST_DIRECTIONS].fill_diagonal_(1.0)
             yield replace(self, vectors=some)
 
-    def drawn(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Random ones for each of the points x: (r, n, d)."""
-        return torch.randn(len(self.vectors), *x.flatten(1).shape, generator=generator, dtype=x.dtype).to(x.device)
+    def drawn(self, x: Tensor, key: tuple[int, ...], numbers: Draws) -> Tensor:
+        """Random ones for each of the points x: (n, r, d)."""
+        return numbers.normal(key, x, *self.vectors.shape)
 
     def norms(self, tangents: Tensor) -> Tensor:
         """Gradient norms (n, units) from tangents (r, n, units); unbiased if the directions are random.
@@ -95,7 +95,7 @@ def directions(net: Network, engine: str = "auto", probes: int = 32) -> Directio
 def exact_directions(net: Network) -> Directions:
     """As few directions as give all gradient norms exactly, however many; perhaps to be taken in `chunks`."""
     d, seen = math.prod(net.input_shape), looked_at(net)
-    if seen < d and seen * d <= MOST_ENTRIES:
+    if seen < d and seen <= MOST_DIRECTIONS:
         return Directions(row_space(net), True, "gram")
     return unit_directions(net)
 
@@ -103,7 +103,7 @@ def exact_directions(net: Network) -> Directions:
 def unit_directions(net: Network) -> Directions:
     """The unit vectors: all of them, or none if there are so many that they come in `chunks`."""
     empty = torch.empty(0, math.prod(net.input_shape), dtype=net.dtype, device=net.device)
-    return Directions(identity(empty) if empty.shape[1] <= MOST_UNIT_VECTORS else empty, True, "jacobian")
+    return Directions(identity(empty) if empty.shape[1] <= MOST_DIRECTIONS else empty, True, "jacobian")
 
 
 def identity(empty: Tensor) -> Tensor:
@@ -206,9 +206,9 @@ class Following:
             self.r, self.tangents[step.results[0]] = len(product), Tangent(product)
             return
         points = self.points_of(step)
-        linear = without_shift(step, group)
+        linear = without_shift(step, group, self.tangents.keys())
         known = {i: self.spread(i, points) if i in self.tangents else values[i] for i in step.used}
-        known |= {i: torch.zeros_like(values[i]) for i in constants_of(step, group) - self.tangents.keys()}
+        known |= {i: torch.zeros_like(values[-1 - i]) for i in linear.used if i < 0}
         self.keep(step, lifted(linear, known, self.program.shapes), points)
 
     def keep(self, step: Step, results: list[Any], points: int) -> None:
@@ -299,20 +299,24 @@ def slopes(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -
         return slope.flatten(1)
 
 
-def constants_of(step: Step, group: Set[str]) -> set[int]:
-    """The values in the arguments of a group."""
-    return {i for name in group for i in indices(step.named.get(name))}
+def without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
+    """An affine operation without what it adds: numbers and constants in the arguments of the group are zero.
 
+    A constant that becomes zero has a number below zero, -1 - i in place of i: another argument may hold it too.
+    """
 
-def without_shift(step: Step, group: Set[str]) -> Step:
-    """An affine operation without what it adds: numbers in the arguments of the group are zero."""
-
-    def linear(name: str, argument: Any) -> Any:
-        return 0 if name in group and isinstance(argument, int | float) else argument
+    def zero(argument: Any) -> Any:
+        if isinstance(argument, list | tuple):
+            return [zero(a) for a in argument]
+        if isinstance(argument, Value) and argument.index not in live:
+            return Value(-1 - argument.index)
+        return 0 if isinstance(argument, int | float) else argument
 
     names = [p.name for p in step.operation._schema.arguments]
-    arguments = tuple(linear(name, a) for name, a in zip(names, step.arguments, strict=False))
-    return replace(step, arguments=arguments, options={k: linear(k, a) for k, a in step.options.items()})
+    arguments = tuple(zero(a) if name in group else a for name, a in zip(names, step.arguments, strict=False))
+    return replace(
+        step, arguments=arguments, options={k: zero(a) if k in group else a for k, a in step.options.items()}
+    )
 
 
 class Route:
@@ -367,13 +371,15 @@ class Route:
         visit: Visit = lambda *_: None,
         *,
         noise: list[Tensor] | None = None,
-        generator: torch.Generator | None = None,
+        vectors: Tensor | None = None,
     ) -> Tensor:
         """Visit every site with its values and tangents at points x; the tangents of the output, if asked for.
 
-        `noise`, one tensor (n, units) a site, is taken off what enters the site, after it has been visited.
+        `noise`, one tensor (n, units) a site, is taken off what enters the site, after it has been visited. Random
+        directions are given as `vectors` (r, n, d).
         """
-        start = self.shared if self.shared is not None else {0: Tangent(self.along.drawn(x, generator))}
+        start = self.shared if vectors is None else {0: Tangent(vectors)}
+        assert start is not None, "random directions have to be given"
         pass_ = Following(self.program, start, set(self.net.exits), self.grams)
         shifted = None if noise is None else noisy_entries(self.net, noise)
         n = len(x)
@@ -387,7 +393,19 @@ class Route:
         return pass_.rows(self.net.output).expand(-1, n, -1) if self.output else torch.empty(0)
 
 
+class Routes:
+    """The ways through a network along directions, so many at a time as fit into memory."""
+
+    def __init__(self, net: Network, along: Directions, *, output: bool = False) -> None:
+        self.net, self.along, self.output = net, along, output
+        self.chunks = [Route(net, along, output=output)] if len(along.vectors) else []
+
+    def each(self) -> Iterator[Route]:
+        """One after another; those along unit vectors that do not all fit are made when it is their turn."""
+        yield from self.chunks or (Route(self.net, some, output=self.output) for some in self.along.chunks())
+
+
 def points_at_once(net: Network, along: Directions) -> int:
     """How many points to follow together, so that a tangent keeps to a limited size."""
     widest = max((site.units for site in net.sites), default=1)
-    return max(1, ENTRIES_AT_ONCE // (len(along.vectors) * max(widest, 1)))
+    return max(1, ENTRIES_AT_ONCE // ((len(along.vectors) or MOST_DIRECTIONS) * max(widest, 1)))

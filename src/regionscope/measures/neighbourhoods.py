@@ -141,15 +141,16 @@ def random_frame(directions: int, dimension: int, generator: torch.Generator | N
 def shared_frame_of(
     net: Network, frame: ArrayLike | None, directions: int, shared: bool, generator: torch.Generator | None
 ) -> tuple[Tensor | None, int]:
-    """The frame (P, d) of all points, None if each has its own, and the number of directions."""
+    """The frame (P, d) of all points, None if each has its own, and P: `directions`, or as many as the input has."""
     dimension = math.prod(net.input_shape)
     if frame is not None:
         if not shared:
             raise ValueError("shared_frame=False draws a frame for each point; leave frame out")
         given = checked_frame(torch.as_tensor(frame, dtype=torch.float64, device="cpu").detach(), dimension)
         return given.to(net.device, net.dtype), len(given)
-    if not 1 <= directions <= dimension:
-        raise ValueError(f"directions must be from 1 to the {dimension} dimensions of the input, got {directions}")
+    if directions < 1:
+        raise ValueError(f"directions must be at least 1, got {directions}")
+    directions = min(directions, dimension)
     drawn = random_frame(directions, dimension, generator).to(net.device, net.dtype) if shared else None
     return drawn, directions
 

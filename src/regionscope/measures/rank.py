@@ -1,11 +1,13 @@
 """Local rank: how many dimensions of the input a layer still sees."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 from tqdm import tqdm
 
-from regionscope.measures.jacobians import Route, directions, points_at_once
+from regionscope.measures.jacobians import Routes, directions, exact_directions, points_at_once, unit_directions
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
@@ -69,25 +71,38 @@ def singular_values(
     points = net.checked(points)
     if not net.sites:
         raise ValueError("the network has no activation sites: nothing bends")
-    along = directions(net, engine)
+    if engine == "auto":
+        along = exact_directions(net)
+    else:
+        along = unit_directions(net) if engine == "jacobian" else directions(net, engine)
     if not along.exact:
-        raise ValueError("random directions have no singular values; say engine='jacobian' and a small batch_size")
+        raise ValueError("random directions have no singular values; leave engine out")
     parts: list[list[Tensor]] = []
     with torch.set_grad_enabled(differentiable):
-        at_once = batch_size or points_at_once(net, along)
-        route = Route(net, along)
-        for x in tqdm(points.split(at_once), desc="local rank", disable=not show_progress):
-            rows: dict[int, list[Tensor]] = {}
-
-            def visit(number: int, z: Tensor, tangents: Tensor, rows: dict[int, list[Tensor]] = rows) -> None:
-                rows.setdefault(net.sites[number].layer, []).append(tangents.transpose(0, 1))  # (n, r, units)
-
-            route.follow(x, visit)
-            parts.append([spectrum(torch.cat(rows[layer], dim=2), len(along.vectors)) for layer in sorted(rows)])
+        routes = Routes(net, along)
+        for x in tqdm(
+            points.split(batch_size or points_at_once(net, along)), desc="local rank", disable=not show_progress
+        ):
+            layers = [spectrum(j, math.prod(net.input_shape)) for j in jacobians(routes, x)]
+            parts.append(layers)
     return [torch.cat(layer) for layer in zip(*parts, strict=True)]
 
 
-def spectrum(jacobians: Tensor, directions: int) -> Tensor:
-    """The singular values of (n, r, units), of which there are as many as with so many directions."""
+def jacobians(routes: Routes, x: Tensor) -> list[Tensor]:
+    """What has the singular values of the Jacobian of each layer at points x, (n, directions, units)."""
+    rows: dict[int, list[list[Tensor]]] = {}  # layer -> chunk -> site
+
+    def visit(number: int, z: Tensor, tangents: Tensor) -> None:
+        chunks = rows.setdefault(routes.net.sites[number].layer, [])
+        chunks += [[] for _ in range(done + 1 - len(chunks))]
+        chunks[done].append(tangents.transpose(0, 1))  # (n, r, units)
+
+    for done, route in enumerate(routes.each()):  # noqa: B007
+        route.follow(x, visit)
+    return [torch.cat([torch.cat(sites, dim=2) for sites in rows[layer]], dim=1) for layer in sorted(rows)]
+
+
+def spectrum(jacobians: Tensor, inputs: int) -> Tensor:
+    """The singular values of (n, r, units), of which there are as many as with so many inputs."""
     found: Tensor = torch.linalg.svdvals(jacobians)
-    return pad(found, (0, min(directions, jacobians.shape[2]) - found.shape[1]))
+    return pad(found, (0, min(inputs, jacobians.shape[2]) - found.shape[1]))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from regionscope.geometry import kernels
-from regionscope.geometry.planes import Planes
+from regionscope.geometry.planes import Planes, check_size
 from regionscope.geometry.predicates import Floats
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import exact, say_if_compiling
@@ -46,8 +46,7 @@ def local_region_count(
     """
     if shape not in SHAPES:
         raise ValueError(f"shape must be square or disc, got {shape!r}")
-    if not radius > 0:
-        raise ValueError(f"radius must be positive, got {radius}")
+    check_size("radius", radius)
     points = all_points(data)
     net = as_network(model, points[:1])
     points, net = net.checked(points).cpu(), exact(net)

@@ -6,15 +6,14 @@ of a square root of their k x k Gram matrix have the lengths and angles of their
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit, prange
+from numba import njit
 from torch import Tensor
 from torch.nn.functional import embedding, pad
-
-from regionscope.threads import torch_threads_kept
 
 MOSTLY_OPEN = 0.8  # with more open units than this share, picking them is not worth it
 FEW = 64  # nor with fewer directions than this
@@ -76,18 +75,20 @@ def roots(gram: Tensor, chosen: Tensor, counts: Tensor) -> Tensor:
     """
     n, most = chosen.shape
     found = torch.empty(n, -(-most // 8) * 8, most)
-    with torch_threads_kept():
-        fill_roots(gram.numpy(), chosen.contiguous().numpy(), counts.numpy(), found.numpy())
+    at_once = -(-n // torch.get_num_threads())
+    parts = zip(*(a.split(at_once) for a in (chosen.contiguous(), counts, found)), strict=True)
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # numba's own threads may hang when the process exits
+        list(pool.map(lambda part: fill_roots(gram.numpy(), *(a.numpy() for a in part)), parts))
     return found
 
 
-@njit(cache=True, nogil=True, parallel=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def fill_roots(gram, chosen, counts, found):
     """Cholesky's method, four rows at a time, on matrices filled up to a multiple of four.
 
     LAPACK's is meant for one large matrix: on many small ones, of a hundred rows, it takes longer.
     """
-    for p in prange(len(chosen)):
+    for p in range(len(chosen)):
         units = chosen[p, : counts[p]]
         size = -(-len(units) // 4) * 4
         a = np.eye(size)

@@ -1,10 +1,13 @@
 """Total variation: how steep the network is."""
 
+import math
+
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from regionscope.measures.jacobians import Route, directions, points_at_once
+from regionscope.measures.draws import Draws
+from regionscope.measures.jacobians import Route, directions, exact_directions, looked_at, points_at_once
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
@@ -25,8 +28,9 @@ def total_variation(
 ) -> Estimate:
     """Total variation TV = E |grad N(x)| (LC section 5): Frobenius norm of the Jacobian of all outputs.
 
-    `target` takes one output by its number, or "margin": the largest output less the second largest. Exact, unless the
-    engine is "probes". With `differentiable` the mean carries gradients, in `tensor`.
+    `target` takes one output by its number, or "margin": the largest output less the second largest. Exact, by reverse
+    mode, one pass an output; the engines of `local_complexity` do the same by forward mode, of which "probes" estimates
+    the norm for a single output, without bias. With `differentiable` the mean carries gradients, in `tensor`.
 
     >>> model = torch.nn.Linear(2, 1)
     >>> _ = model.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
@@ -36,34 +40,60 @@ def total_variation(
     points = all_points(data)
     net = as_network(model, points[:1])
     points = net.checked(points)
-    along = directions(net, engine, probes)
-    parts = []
     with torch.set_grad_enabled(differentiable):
-        at_once = batch_size or points_at_once(net, along)
-        route = Route(net, along, output=True)
-        for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
-            chosen = pick(route.follow(x, generator=generator), net(x).reshape(len(x), -1), target)
-            parts.append(torch.linalg.vector_norm(along.norms(chosen), dim=1))
+        if engine == "auto" and (target is not None or math.prod(net.output_shape) <= looked_at(net)):
+            parts = [
+                reverse_norms(net, x, target, differentiable)
+                for x in tqdm(points.split(batch_size or 1024), desc="total variation", disable=not show_progress)
+            ]
+            exact = True
+        else:
+            along = exact_directions(net) if engine == "auto" else directions(net, engine, probes)
+            route, numbers, exact = Route(net, along, output=True), Draws(generator), along.exact
+            parts = []
+            at_once = batch_size or points_at_once(net, along)
+            for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
+                vectors = None if exact else along.drawn(x, (0,), numbers).transpose(0, 1)
+                chosen = pick(route.follow(x, vectors=vectors).movedim(2, 0), net.outputs(x).flatten(1), target)
+                if not exact and len(chosen) > 1:
+                    raise ValueError(
+                        "random directions give no unbiased norm of several outputs together; leave engine out, which"
+                        " is exact, or name a target"
+                    )
+                parts.append(torch.linalg.vector_norm(along.norms(chosen.movedim(0, 2)), dim=1))
     found = torch.cat(parts)
     return Estimate(
         "total variation",
         found.detach().cpu().double().numpy(),
-        exact=along.exact,
+        exact=exact,
         unit="slope",
         tensor=found.mean() if differentiable else None,
     )
 
 
-def pick(tangents: Tensor, outputs: Tensor, target: int | str | None) -> Tensor:
-    """The tangents (r, n, k) of the outputs that were asked for."""
+def reverse_norms(net: Network, x: Tensor, target: int | str | None, differentiable: bool) -> Tensor:
+    """The Frobenius norm of the Jacobian of the outputs that were asked for at points x, by reverse mode."""
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        outputs = net.outputs(x).flatten(1)
+        squares = torch.zeros(len(x), dtype=x.dtype, device=x.device)
+        for output in pick(outputs.T, outputs, target):
+            (gradient,) = torch.autograd.grad(output.sum(), x, retain_graph=True, create_graph=differentiable)
+            squares = squares + gradient.flatten(1).square().sum(dim=1)
+    positive = squares > 0  # the derivative of the root at zero is taken as zero
+    return torch.where(positive, torch.where(positive, squares, 1.0).sqrt(), 0.0)
+
+
+def pick(rows: Tensor, outputs: Tensor, target: int | str | None) -> Tensor:
+    """Of rows (k, n), or tangents (k, r, n), those that belong to the outputs (n, k) that were asked for."""
     if target is None:
-        return tangents
+        return rows
     if target == "margin":
         if outputs.shape[1] < 2:
             raise ValueError("a margin needs at least two outputs")
         first, second = outputs.topk(2, dim=1).indices.T
-        rows = torch.arange(len(outputs), device=outputs.device)
-        return (tangents[:, rows, first] - tangents[:, rows, second])[:, :, None]
+        at = torch.arange(len(outputs), device=outputs.device)
+        return (rows[first, ..., at] - rows[second, ..., at]).movedim(0, -1)[None]
     if not isinstance(target, int) or not -outputs.shape[1] <= target < outputs.shape[1]:
         raise ValueError(f"target must be one of {outputs.shape[1]} outputs or 'margin', got {target!r}")
-    return tangents[:, :, target, None]
+    return rows[target][None]

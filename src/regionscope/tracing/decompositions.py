@@ -7,6 +7,7 @@ member of the same window: the two are equal, so their difference never switches
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -70,8 +71,8 @@ def adaptive_windows(length: int, outputs: int) -> Tensor:
     return torch.where(positions < end, positions, start)
 
 
-def max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
-    x, dimensions = a["self"], len(a["kernel_size"])
+def max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
+    x = a["self"]
     size, padding, dilation = (spread(a[k], dimensions) for k in ("kernel_size", "padding", "dilation"))
     stride = spread(a["stride"] or a["kernel_size"], dimensions)
     lengths, outputs = x.shape[-dimensions:], shape[-dimensions:]
@@ -79,8 +80,8 @@ def max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
     return over_windows(x, [pool_windows(*one) for one in each])
 
 
-def adaptive_max_pool(a: Arguments, shape: tuple[int, ...]) -> Tensor:
-    x, dimensions = a["self"], len(a["output_size"])
+def adaptive_max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
+    x = a["self"]
     sides = zip(x.shape[-dimensions:], shape[-dimensions:], strict=True)
     return over_windows(x, [adaptive_windows(*side) for side in sides])
 
@@ -93,7 +94,8 @@ def spread(numbers: Any, dimensions: int) -> list[int]:
 def over_dimensions(play: Play) -> Callable[[Arguments, tuple[int, ...]], Tensor]:
     def best(a: Arguments, shape: tuple[int, ...]) -> Tensor:
         x: Tensor = a["self"]
-        axes = a["dim"] if isinstance(a["dim"], list | tuple) else [a["dim"]]
+        dim = a.get("dim", [])
+        axes = dim if isinstance(dim, list | tuple) else [dim]
         for axis in axes or range(x.dim()):
             x = champion(x, axis, play)
         return x.reshape(shape)
@@ -106,7 +108,7 @@ def indices(arg: Callable[..., Tensor]) -> Callable[[Arguments], Tensor]:
 
     def of(a: Arguments) -> Tensor:
         x: Tensor = a["self"]
-        axes = [axis % x.dim() for axis in a["dim"]] or list(range(x.dim()))
+        axes = [axis % x.dim() for axis in a.get("dim", [])] or list(range(x.dim()))
         others = [axis for axis in range(x.dim()) if axis not in axes]
         return arg(x.permute(*others, *axes).flatten(len(others)), dim=-1)
 
@@ -127,13 +129,16 @@ def rrelu(a: Arguments, shape: tuple[int, ...]) -> Tensor:
 
 # aten operation -> kind of its sites, the same in terms of simpler operations given its arguments and result shape
 PLAYED: dict[str, tuple[str, Callable[[Arguments, tuple[int, ...]], Tensor]]] = {
-    **{f"max_pool{d}d_with_indices": ("max_pool", max_pool) for d in (2, 3)},
-    **{f"adaptive_max_pool{d}d": ("max_pool", adaptive_max_pool) for d in (2, 3)},
-    **{name: ("max", over_dimensions(torch.maximum)) for name in ("max.dim", "amax")},
-    **{name: ("min", over_dimensions(torch.minimum)) for name in ("min.dim", "amin")},
+    **{f"max_pool{d}d_with_indices": ("max_pool", partial(max_pool, d)) for d in (2, 3)},
+    **{f"adaptive_max_pool{d}d": ("max_pool", partial(adaptive_max_pool, d)) for d in (2, 3)},
+    **{name: ("max", over_dimensions(torch.maximum)) for name in ("max", "max.dim", "amax")},
+    **{name: ("min", over_dimensions(torch.minimum)) for name in ("min", "min.dim", "amin")},
     **{f"{name}.Tensor": ("clamp", clamp) for name in ("clamp", "clamp_min", "clamp_max")},
     "rrelu_with_noise": ("leaky_relu", rrelu),
 }
 
 # the winners of those that do not say so themselves
-INDICES: dict[str, Callable[[Arguments], Tensor]] = {"amax": indices(torch.argmax), "amin": indices(torch.argmin)}
+INDICES: dict[str, Callable[[Arguments], Tensor]] = {
+    **dict.fromkeys(("max", "amax"), indices(torch.argmax)),
+    **dict.fromkeys(("min", "amin"), indices(torch.argmin)),
+}

@@ -68,6 +68,22 @@ def pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return step.run(aligned_values)
 
 
+def larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """The larger or the smaller of two; of equals the second, whose derivative it has."""
+    compare = torch.gt if step.name in ("maximum", "fmax") else torch.lt
+    most = max(values[i].dim() - (i in shapes) for i in step.used)
+    a, b = (
+        aligned(values[v.index], most) if v.index in shapes else values[v.index]
+        for v in (step.named["self"], step.named["other"])
+    )
+    return [torch.where(compare(a, b), a, b)]
+
+
+def hard_sigmoid(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """In pieces whose derivatives are as exact as the numbers; torch's own takes 1/6 in single precision."""
+    return [(values[_only(step, shapes)].clamp(-3.0, 3.0) + 3.0) / 6.0]
+
+
 # the same numbers in another shape or order
 
 
@@ -140,13 +156,24 @@ def over_all(dims: Any) -> Rule:
     return rule
 
 
+def _for_all(step: Step, arguments: Sequence[Value], values: Values, shapes: Shapes) -> list[Tensor]:
+    """Arguments at all points; those that do not depend on the point are repeated."""
+    n = len(values[min(step.used & shapes.keys())])
+    tensors = [(values[a.index], a.index in shapes) for a in arguments]
+    return [tensor if live else tensor.expand(n, *tensor.shape) for tensor, live in tensors]
+
+
+def put_at_index(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """One slice along a dimension replaced; torch.vmap of select_scatter has wrong derivatives."""
+    x, source = _for_all(step, [step.named["self"], step.named["src"]], values, shapes)
+    (dim,), index = _shifted([step.named["dim"]], x.dim() - 1), step.named["index"]
+    index %= x.shape[dim]
+    return [torch.slice_scatter(x, source.unsqueeze(dim), dim, index, index + 1)]
+
+
 def joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Concatenation and stacking; parts that do not depend on the point are repeated for all."""
-    n = len(values[min(step.used & shapes.keys())])
-    parts = [
-        values[a.index] if _depends(a, shapes) else values[a.index].expand(n, *values[a.index].shape)
-        for a in step.named["tensors"]
-    ]
+    parts = _for_all(step, step.named["tensors"], values, shapes)
     longest = max(p.dim() for p in parts) - 1
     if step.name == "cat" and any(p.dim() - 1 < longest for p in parts):  # torch allows an empty one of any shape
         return None
@@ -291,11 +318,13 @@ def _each(rule: Rule, names: str) -> dict[str, Rule]:
 RULES: dict[str, Rule] = {
     **_each(
         pointwise,
-        "relu leaky_relu _prelu_kernel threshold hardtanh hardsigmoid softshrink abs clamp clamp_min clamp_max maximum"
-        " minimum fmax fmin add sub rsub mul div true_divide neg positive addcmul addcdiv lerp where _to_copy clone"
+        "relu leaky_relu _prelu_kernel threshold hardtanh softshrink abs clamp clamp_min clamp_max add"
+        " sub rsub mul div true_divide neg positive addcmul addcdiv lerp where _to_copy clone"
         " alias gelu silu elu celu softplus tanh sigmoid mish hardswish exp log sqrt rsqrt square erf sin cos"
         " reciprocal gt lt",
     ),
+    **_each(hard_sigmoid, "hardsigmoid"),
+    **_each(larger, "maximum minimum fmax fmin"),
     **_each(reshaped, "view _unsafe_view reshape squeeze unsqueeze"),
     **_each(expanded, "expand"),
     **_each(repeated, "repeat"),
@@ -313,6 +342,7 @@ RULES: dict[str, Rule] = {
     "sum": over_all(torch.sum),
     "mean": over_all(torch.mean),
     **_each(joined, "cat stack"),
+    **_each(put_at_index, "select_scatter"),
     **_each(indexed, "index"),
     **_each(taken, "take"),
     **_each(scattered, "slice_scatter select_scatter scatter scatter_add"),

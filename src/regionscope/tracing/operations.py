@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -34,6 +35,7 @@ _reshape_alias : self | size stride
 as_strided : self | size stride storage_offset
 expand : self | size implicit
 permute : self | dims
+as_strided : self | size stride storage_offset
 transpose.int : self | dim0 dim1
 t alias positive neg trace squeeze : self
 squeeze.dim squeeze.dims unsqueeze : self | dim
@@ -175,14 +177,12 @@ class Call:
     @property
     def name(self) -> str:
         """`relu` for aten.relu.default and aten.relu_.default alike; other namespaces keep theirs: `mine::relu`."""
-        namespace, _, name = self.func._schema.name.rpartition("::")
-        name = name if self.twin is None else name.removesuffix("_")
-        return name if namespace == "aten" else f"{namespace}::{name}"
+        return _name(self.func)
 
     @property
     def key(self) -> str:
         """The name, with the overload if it is not the plain one."""
-        return _key(self.name, self.func)
+        return _key(self.func)
 
     @property
     def writes(self) -> bool:
@@ -190,7 +190,7 @@ class Call:
 
     @property
     def written(self) -> list[Tensor]:
-        mutable = [p.name for p in self.func._schema.arguments if p.is_write]
+        mutable = [p.name for p in self.func._schema.arguments if p.is_write] if self.writes else []
         return [t for name in mutable for t in tensors(self.arguments.get(name))]
 
     @property
@@ -205,15 +205,28 @@ class Call:
     @property
     def twin(self) -> Any:
         """The operation that returns what this one writes into its first argument, if it is such a one."""
-        name = self.func._schema.name.partition("::")[2]
-        if not self.writes or not name.endswith("_") or self.func.namespace != "aten":
-            return None
-        return getattr(getattr(aten, name[:-1], None), self.func._overloadname, None)
+        return _twin(self.func)
 
 
-def _key(name: str, func: Any) -> str:
+@cache
+def _twin(func: Any) -> Any:
+    name = func._schema.name.partition("::")[2]
+    if not func._schema.is_mutable or not name.endswith("_") or func.namespace != "aten":
+        return None
+    return getattr(getattr(aten, name[:-1], None), func._overloadname, None)
+
+
+@cache
+def _name(func: Any) -> str:
+    namespace, _, name = func._schema.name.rpartition("::")
+    name = name if _twin(func) is None else name.removesuffix("_")
+    return name if namespace == "aten" else f"{namespace}::{name}"
+
+
+@cache
+def _key(func: Any) -> str:
     overload = func._schema.overload_name
-    return f"{name}.{overload}" if overload else name
+    return f"{_name(func)}.{overload}" if overload else _name(func)
 
 
 def side_effect_free(call: Call) -> tuple[Any, Any, Any]:
@@ -236,6 +249,7 @@ def in_place(call: Call) -> tuple[Any, Any, Any]:
     return call.twin, call.args, call.kwargs
 
 
+@cache
 def returns_several(func: Any) -> bool:
     returns = func._schema.returns
     return len(returns) > 1 or (len(returns) == 1 and isinstance(returns[0].type, torch.ListType))
@@ -265,7 +279,7 @@ def linear_arguments(step: Step, live: Set[str]) -> frozenset[str]:
 
     In the derivative, those among them that are not live are constants that drop out.
     """
-    found = AFFINE.get(_key(step.name, step.operation))
+    found = AFFINE.get(_key(step.operation))
     return next((group for group in found.groups if live <= group), frozenset()) if found else frozenset()
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NoReturn
 
 import torch
@@ -114,7 +115,7 @@ class Recorder(TorchDispatchMode):
                     tensor.copy_(content)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func._can_decompose():  # made of other operations, and not yet taken apart
+        if is_composite(func):  # made of other operations, and not yet taken apart
             with self:
                 return func.decompose(*args, **(kwargs or {}))
         call = self.understood(func, args, kwargs or {})
@@ -127,10 +128,11 @@ class Recorder(TorchDispatchMode):
         if call.key in activations.PAIRWISE and call.live:
             return self.compete(call)
         activation, outputs = self.activation(call) if call.live and not self.unseen else (None, None)
-        entering = self.value(call.arguments["self"]) if activation else 0
-        result = self.perform(call, outputs)
-        if activation is not None:
-            self.mark(activation, entering, result)
+        if activation is None:
+            return self.perform(call, outputs)
+        entering = self.value(call.arguments["self"])
+        result = self.perform(call, outputs, self.layer_behind(entering))
+        self.mark(activation, entering, result)
         return result
 
     def understood(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Call:
@@ -183,18 +185,21 @@ class Recorder(TorchDispatchMode):
 
     # sites
 
+    def layer_behind(self, entering: int) -> int:
+        """The layer of a site that this value enters."""
+        return self.tournament.layer if self.tournament else self.facts[entering].layer + 1
+
     def mark(self, activation: Activation, entering: int, result: Tensor | Sequence[Tensor]) -> None:
-        layer, playing = self.facts[entering].layer + 1, self.tournament
+        layer, playing = self.layer_behind(entering), self.tournament
+        if 0 in self.facts[entering].shape:  # no units
+            return
         if playing is None:
             name, tournament = self.site_name(activation.kind), None
         else:
             playing.rounds += 1
-            layer, tournament = playing.layer, playing.name
-            name = f"{playing.name}/{playing.rounds}"
-        leaving = [self.value(tensor) for tensor in tensors(result)]
-        self.marks.append(Mark(name, activation, layer, entering, leaving[0], tournament))
-        for value in leaving:
-            self.facts[value].layer = layer
+            name, tournament = f"{playing.name}/{playing.rounds}", playing.name
+        leaving = self.value(tensors(result)[0])
+        self.marks.append(Mark(name, activation, layer, entering, leaving, tournament))
 
     def site_name(self, kind: str) -> str:
         """The module's path, the kind unless the module is just that, and the number of earlier sites so called."""
@@ -208,7 +213,7 @@ class Recorder(TorchDispatchMode):
         """max(a, b) or min(a, b): a site whose unit is a - b."""
         a, b = call.arguments["self"], call.arguments["other"]
         (entering,) = self.add(aten.sub.Tensor, (a, b), {}, [a - b], live=True)
-        result: Tensor = self.perform(call)
+        result: Tensor = self.perform(call, None, self.layer_behind(entering))
         kind = self.tournament.kind if self.tournament else activations.PAIRWISE[call.key]
         self.mark(activations.pairwise(kind), entering, result)
         return result
@@ -340,18 +345,21 @@ class Recorder(TorchDispatchMode):
 
     # steps
 
-    def perform(self, call: Call, outputs: int | None = None) -> Any:
-        """Do the operation, and write it down without its side effects; only so many outputs may be used later."""
+    def perform(self, call: Call, outputs: int | None = None, layer: int = 0) -> Any:
+        """Do the operation, and write it down without its side effects.
+
+        Only so many outputs may be used later; they are at least as deep as a site of this layer.
+        """
         live, written = bool(call.live), call.written
         for tensor in written:
             self.value(tensor)
         self.contents += [(t, t.clone()) for t in written if self.storages[address(t)].external]
         if not call.writes:
-            return self.pure(call, live, outputs)
+            return self.pure(call, live, outputs, layer)
         if call.twin is not None:
             target = call.arguments["self"]
             if live or self.independent(call):
-                (number,) = self.add(*operations.in_place(call), [target], live=live)
+                (number,) = self.add(*operations.in_place(call), [target], live=live, layer=layer)
                 result = call.func(*call.args, **call.kwargs)
                 if live and self.seen is not None:
                     self.seen[number] = target.clone()
@@ -368,7 +376,7 @@ class Recorder(TorchDispatchMode):
             self.write(tensor, number)
         return result
 
-    def pure(self, call: Call, live: bool, outputs: int | None) -> Any:
+    def pure(self, call: Call, live: bool, outputs: int | None, layer: int) -> Any:
         result = call.func(*call.args, **call.kwargs)
         results = list(result) if call.several else [result]
         if live and any(t.is_complex() for t in tensors(results)):
@@ -380,7 +388,7 @@ class Recorder(TorchDispatchMode):
         elif call.name == "as_strided" and live:
             numbers = [self.read(result, self.storages[address(result)])]
         else:
-            numbers = list(self.add(*side_effect_free(call), results, live=live, place=f"{call.func}"))
+            numbers = list(self.add(*side_effect_free(call), results, live=live, layer=layer, place=f"{call.func}"))
         for i, (tensor, number) in enumerate(zip(results, numbers, strict=True)):
             if isinstance(tensor, Tensor):
                 self.know(tensor, number)
@@ -400,12 +408,12 @@ class Recorder(TorchDispatchMode):
         return repr(held.path) if held else f"a tensor of shape {tuple(tensor.shape)}"
 
     def add(
-        self, func: Any, args: Any, kwargs: Any, results: Sequence[Any], *, live: bool, place: str = ""
+        self, func: Any, args: Any, kwargs: Any, results: Sequence[Any], *, live: bool, layer: int = 0, place: str = ""
     ) -> tuple[int, ...]:
-        """Add a step; its results are as deep as the deepest live value they are made of."""
+        """Add a step; its results are as deep as the deepest live value they are made of, or as the given layer."""
         arguments, options = tuple(map(self.referring, args)), {k: self.referring(a) for k, a in kwargs.items()}
         used = indices([arguments, list(options.values())])
-        layer = max((self.facts[i].layer for i in used if self.facts[i].live), default=0)
+        layer = max([layer, *(self.facts[i].layer for i in used if self.facts[i].live)])
         module = self.place()
         place = f"{place or func}{f' in module {module!r}' if module else ''}"
         numbers = tuple(self.new_value(t, live=live, layer=layer, place=place) for t in results)
@@ -451,6 +459,12 @@ class Readers(TorchFunctionMode):
             name = getattr(func, "__name__", str(func))
             self.recorder.refuse(None, f".{name}() reads input-dependent values: they are computed outside torch")
         return func(*args, **(kwargs or {}))
+
+
+@cache
+def is_composite(func: Any) -> bool:
+    """Whether torch itself computes an operation by others; a decomposition in Python may round in another way."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
 
 
 def address(tensor: Tensor) -> int:

@@ -391,11 +391,14 @@ def culprit(forward: Forward, points: Tensor) -> str:
     together, *alone = (forward.recorded(part.clone(), True, keep=True).recorder for part in parts)
     if any([s.operation for s in r.steps] != [s.operation for s in together.steps] for r in alone):
         return ": it does different things for different numbers of points"
-    for value in (value for step in together.steps for value in step.results if together.facts[value].live):
-        numbers = [r.seen[value].flatten() for r in (together, *alone)]  # type: ignore[index]
-        if not same_numbers(numbers[0], torch.cat(numbers[1:])):
-            return f": {together.facts[value].place} mixes them or asks for their number"
-    return ""
+    for steps in zip(together.steps, *(r.steps for r in alone), strict=True):
+        for values in zip(*(step.results for step in steps), strict=True):
+            if not all(r.facts[value].live for r, value in zip((together, *alone), values, strict=True)):
+                continue
+            numbers = [r.seen[v].flatten() for r, v in zip((together, *alone), values, strict=True)]  # type: ignore[index]
+            if not same_numbers(numbers[0], torch.cat(numbers[1:])):
+                return f": {together.facts[values[0]].place} mixes them or asks for their number"
+    return ": they come out in another order"
 
 
 def same_numbers(a: Tensor, b: Tensor) -> bool:

@@ -1,0 +1,32 @@
+"""Random numbers that belong to points: the same whatever batches the points are taken in."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Draws:
+    """Streams of random numbers, each with its own key; a stream gives to one point after another.
+
+    All follow from one number that is drawn from the generator, so that points of the same place in the data have the
+    same noise whenever the generator was in the same state.
+    """
+
+    def __init__(self, generator: torch.Generator | None) -> None:
+        self.seed = int(torch.randint(2**62, (), generator=generator))
+        self.streams: dict[tuple[int, ...], np.random.Generator] = {}
+
+    def _stream(self, key: tuple[int, ...]) -> np.random.Generator:
+        if key not in self.streams:
+            self.streams[key] = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))
+        return self.streams[key]
+
+    def normal(self, key: tuple[int, ...], like: Tensor, *shape: int) -> Tensor:
+        """Standard normal numbers (n, *shape) for the next n points, n, dtype and device those of `like`."""
+        dtype = np.float64 if like.dtype == torch.float64 else np.float32
+        drawn = self._stream(key).standard_normal((len(like), *shape), dtype=dtype)
+        return torch.from_numpy(drawn).to(like.device, like.dtype)
+
+    def uniform(self, key: tuple[int, ...], like: Tensor) -> Tensor:
+        """Numbers (n,) between 0 and 1 for the next n points."""
+        return torch.from_numpy(self._stream(key).random(len(like))).to(like.device, like.dtype)

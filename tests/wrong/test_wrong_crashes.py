@@ -1,0 +1,84 @@
+"""What once hung or crashed: every test is named after the script that showed it."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+from numba.core.dispatcher import Dispatcher
+from torch import nn
+
+import regionscope as rs
+from regionscope.plots import COLOURS
+
+SHORT = """
+import numba, torch, regionscope as rs
+torch.set_num_threads(1)
+model, x = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)), torch.zeros(4, 2)
+for _ in range(20):
+    rs.plane_cells(model, rs.Plane.coordinates(x[0]))
+rs.local_region_count(model, x, radius=1.0, batch_size=1)
+assert torch.get_num_threads() == 1
+try:
+    print("numba has started", numba.threading_layer())
+except ValueError:
+    print("numba has started no threads")
+"""
+
+
+@pytest.mark.parametrize("processes", [4, pytest.param(60, marks=pytest.mark.exhaustive)])
+def test_exit_hang(processes: int) -> None:
+    """Processes that cut planes end, two at a time; the threads that could keep them from it are never started."""
+
+    def ended(_: int) -> tuple[int, str, str]:
+        done = subprocess.run([sys.executable, "-c", SHORT], capture_output=True, text=True, timeout=120, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(ended, range(processes))) == {(0, "numba has started no threads\n", "")}
+
+
+def test_exit_hang_cannot_come_from_any_kernel() -> None:
+    names = [module.name for module in pkgutil.walk_packages(rs.__path__, "regionscope.")]
+    modules = [importlib.import_module(name) for name in names]
+    kernels = {f: f"{m.__name__}.{n}" for m in modules for n, f in vars(m).items() if isinstance(f, Dispatcher)}
+    assert len(kernels) > 20
+    assert [name for kernel, name in kernels.items() if kernel.targetoptions.get("parallel")] == []
+
+
+def straight() -> nn.Module:
+    return nn.Linear(5, 2)
+
+
+def one_cell() -> nn.Module:
+    layer = nn.Linear(5, 2)
+    nn.init.constant_(layer.bias, 99.0)
+    return nn.Sequential(layer, nn.ReLU())
+
+
+@pytest.mark.parametrize(("make", "units"), [(straight, 0), (nn.Identity, 0), (one_cell, 2)])
+def test_nothing_bends(make: Callable[[], nn.Module], units: int, tmp_path: Path) -> None:
+    model, x = make(), torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
+    cells, line = rs.plane_cells(model, rs.Plane.around(x[0], 0.1)), rs.line_cells(model, x[0], x[1])
+    cells.save(tmp_path / "cells")
+    for found in (cells, rs.PlaneCells.load(tmp_path / "cells", model)):
+        assert found.patterns.shape == (1, units)
+        assert found.functional_regions().tolist() == [0]
+        assert found.adjacency().toarray().tolist() == [[0]]
+        assert found.boundary_length().tolist() == [0] * (units > 0)
+        assert found.verify().holds
+    for colour in COLOURS:
+        plt.close(cells.plot(colour=colour).figure)
+    assert line.patterns.shape == (1, units)
+    assert line.functional_count() == len(line) == 1
+    assert line.affine_maps()[0].shape == cells.affine_maps()[0].shape[:2]
+    plt.close(line.plot().figure)
+    assert rs.curve_cells(model, x, closed=True).patterns.shape == (1, units)
+    assert rs.local_region_count(model, x, radius=0.1).per_point.tolist() == [1, 1, 1]
+    assert rs.boundary_crossings(model, x, radius=0.1).mean == 0

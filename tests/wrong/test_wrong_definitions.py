@@ -1,0 +1,120 @@
+"""Definitions: whose noise decides, which parameters matter, what is unbiased."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import regionscope as rs
+
+D = torch.float64
+
+
+def chain(*numbers: float) -> nn.Sequential:
+    """One unit a layer, weights and biases in turn."""
+    layers = [nn.Linear(1, 1).double() for _ in range(len(numbers) // 2)]
+    model = nn.Sequential(*[part for layer in layers for part in (layer, nn.ReLU())][:-1])
+    for p, v in zip(model.parameters(), numbers, strict=True):
+        p.data.fill_(v)
+    return model
+
+
+def bends(model: rs.Network | nn.Module, draws: int) -> tuple[float, list[float]]:
+    """The expected number of bends on [-1, 1] by the density, in all and by layer, with noise 0.05."""
+    x = torch.linspace(-1, 1, 2001, dtype=D)[:, None]
+    found = rs.local_complexity(model, x, sigma=0.05, draws=draws, generator=torch.Generator().manual_seed(0))
+    assert found.per_layer is not None
+    return 2 * found.mean, (2 * found.per_layer.mean(axis=0)).tolist()
+
+
+def test_complexity_narrow() -> None:
+    # relu(100 relu(x - n1) - 0.2 - n2): where the first unit is at its bend the second is closed, so it is not seen
+    _, layers = bends(chain(1.0, 0.0, 100.0, -0.2, 1.0, 0.0), 64)
+    assert layers[0] < 0.01
+    assert layers[1] == pytest.approx(1, abs=0.25)  # 4 standard errors, of rare large densities
+
+
+def test_good_by_the_noise_of_others_is_what_is_seen() -> None:
+    # relu(x - n1) - 0.02 - n2: the first bend is seen if the second unit is open at zero, P(n2 < -0.02)
+    expected = float(torch.distributions.Normal(0.0, 0.05).cdf(torch.tensor(-0.02)))
+    _, layers = bends(chain(1.0, 0.0, 1.0, -0.02, 1.0, 0.0), 256)
+    assert layers[0] == pytest.approx(expected, abs=0.02)
+    assert layers[1] == pytest.approx(1 - expected, abs=0.03)
+
+
+def test_complexity_input_site() -> None:
+    r = chain(1.0, -0.02, 1.0, 0.0)
+
+    def on_input(x: Tensor) -> Tensor:
+        return r(F.relu(x))  # type: ignore[no-any-return]
+
+    def on_copy(x: Tensor) -> Tensor:
+        return r(F.relu(1.0 * x))  # type: ignore[no-any-return]
+
+    x = torch.zeros(1, 1, dtype=D)
+    assert bends(rs.trace(on_input, x), 32) == bends(rs.trace(on_copy, x), 32)
+
+
+@pytest.mark.parametrize("activation", [nn.PReLU(), nn.PReLU(5), nn.GELU(), nn.Softplus()])
+def test_prelu_gradient(activation: nn.Module) -> None:
+    model = nn.Sequential(nn.Linear(3, 5), activation, nn.Linear(5, 2)).double()
+    x = torch.randn(20, 3, dtype=D)
+    net = rs.trace(model, x, allow_smooth=True)
+    for measure in (
+        lambda: rs.total_variation(net, x, differentiable=True),
+        lambda: rs.total_variation(net, x, engine="jacobian", differentiable=True),
+        lambda: rs.local_complexity(
+            net, x, draws=2, differentiable=True, generator=torch.Generator().manual_seed(0), good=False
+        ),
+    ):
+        found = measure().tensor
+        assert found is not None
+        gradients = torch.autograd.grad(found, list(model.parameters()), allow_unused=True)
+        for p, gradient in zip(model.parameters(), gradients, strict=True):
+            values = []
+            for step in (1e-6, -2e-6):
+                p.data.view(-1)[0] += step
+                moved = measure().tensor
+                assert moved is not None
+                values.append(float(moved.detach()))
+            p.data.view(-1)[0] += 1e-6
+            expected = (values[0] - values[1]) / 2e-6
+            got = 0.0 if gradient is None else float(gradient.view(-1)[0])
+            assert got == pytest.approx(expected, abs=1e-4 * (1 + abs(expected)))
+
+
+def test_probes_bias() -> None:
+    x = torch.zeros(20, 1500)
+    assert rs.total_variation(lambda x: 1.0 * x, x).per_point == pytest.approx(1500**0.5, rel=1e-5)
+    with pytest.raises(ValueError, match="no unbiased norm of several outputs"):
+        rs.total_variation(lambda x: 1.0 * x, x, engine="probes", probes=1)
+    w = torch.randn(1, 400)
+    for probes in (1, 2, 5):
+        generator = torch.Generator().manual_seed(probes)
+        found = rs.total_variation(
+            lambda x: x @ w.T, torch.zeros(3000, 400), engine="probes", probes=probes, generator=generator
+        )
+        assert found.mean == pytest.approx(float(w.norm()), abs=4 * found.stderr)
+
+
+@pytest.mark.parametrize("engine", ["auto", "probes"])
+def test_the_batch_size_does_not_change_what_is_drawn(engine: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).double()
+    x = torch.randn(30, 4, dtype=D)
+    found = [
+        rs.local_complexity(
+            model, x, draws=4, engine=engine, batch_size=size, generator=torch.Generator().manual_seed(0)
+        ).per_point
+        for size in (None, 1, 7, 30)
+    ]
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], rel=1e-9)
+    crossings = [
+        rs.boundary_crossings(
+            model, x, radius=0.5, directions=3, shared_frame=False, batch_size=size,
+            generator=torch.Generator().manual_seed(0),
+        ).per_point.tolist()
+        for size in (None, 1, 7)
+    ]  # fmt: skip
+    assert crossings[0] == crossings[1] == crossings[2]

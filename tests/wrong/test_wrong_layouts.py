@@ -1,0 +1,106 @@
+"""Where the points lie in a value, and whether they know of each other."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import regionscope as rs
+
+D = torch.float64
+
+
+def written_twice(seed: int) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """One function of three tokens with a skip, with points first and with tokens first."""
+    torch.manual_seed(seed)
+    a, b, o = (nn.Linear(i, k).double() for i, k in ((2, 4), (6, 12), (12, 2)))
+
+    def points_first(x: Tensor) -> Tensor:
+        return o(F.relu((F.relu(b(x)).view(-1, 3, 4) + a(x.view(-1, 3, 2))).flatten(1)))  # type: ignore[no-any-return]
+
+    def tokens_first(x: Tensor) -> Tensor:
+        n = len(x)
+        skip = a(x.view(n, 3, 2).transpose(0, 1).reshape(3 * n, 2))
+        h = F.relu(b(x)).view(n, 3, 4).transpose(0, 1).reshape(3 * n, 4) + skip
+        return o(F.relu(h.view(3, n, 4).transpose(0, 1).reshape(n, 12)))  # type: ignore[no-any-return]
+
+    return points_first, tokens_first
+
+
+def test_token_major_layout() -> None:
+    one, other = written_twice(0)
+    x = torch.randn(7, 6, dtype=D)
+    assert len(rs.line_cells(one, x[0], x[1])) == len(rs.line_cells(other, x[0], x[1]))
+    plane = rs.Plane.through(*x[:3])
+    assert len(rs.plane_cells(one, plane)) == len(rs.plane_cells(other, plane))
+    for measure in (
+        lambda f: rs.boundary_crossings(f, x, radius=0.5, frame=np.eye(6)),
+        lambda f: rs.boundary_distance(f, x),
+        lambda f: rs.total_variation(f, x),
+    ):
+        assert measure(one).per_point == pytest.approx(measure(other).per_point, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_token_major_certificates(seed: int) -> None:
+    one, other = written_twice(seed)
+    x = torch.randn(100, 6, dtype=D)
+    labels = one(x).argmax(dim=1)
+    found = rs.certified_radius(other, x, labels).per_point
+    assert found == pytest.approx(rs.certified_radius(one, x, labels).per_point, rel=1e-9)
+    u = torch.randn(200, 6, dtype=D)
+    u /= u.norm(dim=1, keepdim=True)
+    for i in range(len(x)):
+        assert (one(x[i] + 0.999 * found[i] * u).argmax(dim=1) == labels[i]).all()
+
+
+def test_max_batch_axis_not_first() -> None:
+    torch.manual_seed(0)
+    linear = nn.Linear(2, 12).double()
+
+    def units_first(x: Tensor) -> Tensor:
+        return linear(x).t().reshape(4, 3, -1).amax(1).t()  # type: ignore[no-any-return]
+
+    grid = torch.cartesian_prod(*[torch.linspace(-3, 3, 900, dtype=D)] * 2)
+    winners = len(torch.unique(linear(grid).view(-1, 4, 3).argmax(2), dim=0))
+    cells = rs.plane_cells(units_first, rs.Plane.coordinates(torch.zeros(2, dtype=D), radius=3.0))
+    assert len(cells) == winners
+    assert cells.areas.sum() == pytest.approx(36)
+    counts = rs.local_region_count(units_first, torch.zeros(5, 2, dtype=D), radius=3.0, axes=np.eye(2))
+    assert counts.per_point.tolist() == [winners] * 5
+
+
+def test_max_folded_batch() -> None:
+    torch.manual_seed(0)
+    inner, head = nn.Linear(1, 6).double(), nn.Linear(4, 2).double()
+
+    def folded(x: Tensor) -> Tensor:
+        return head(inner(x.reshape(-1, 1)).view(-1, 2, 3).amax(2).reshape(len(x), 4))  # type: ignore[no-any-return]
+
+    cells = rs.plane_cells(folded, rs.Plane.coordinates(torch.zeros(2, dtype=D), radius=3.0))
+    assert cells.patterns.shape[1] == 4
+    assert len(np.unique(cells.patterns, axis=0)) == len(cells)
+    assert cells.verify().holds
+
+
+LINEAR = nn.Linear(6, 6)
+TABLE = torch.randn(64, 6)
+DEPENDENT: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "cumulative sum": (lambda x: F.relu(LINEAR(x)).cumsum(0), "cumsum"),
+    "less the first point": (lambda x: F.relu(LINEAR(x) - LINEAR(x)[:1]), "aten"),
+    "number in the batch": (lambda x: F.relu(LINEAR(x) + torch.arange(len(x))[:, None]), "add"),
+    "table by position": (lambda x: F.relu(LINEAR(x) + TABLE[: len(x)]), "add"),
+    "triangular product": (lambda x: F.relu(torch.tril(torch.ones(len(x), len(x))) @ LINEAR(x)), "mm"),
+    "rolled": (lambda x: LINEAR(x).relu().roll(1, 0), "another order"),
+    "sorted": (lambda x: F.relu(LINEAR(x) - LINEAR(x).flip(0)), "sub|aten"),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_batch_dependence(name: str) -> None:
+    function, culprit = DEPENDENT[name]
+    with pytest.raises(rs.UnsupportedModel, match=f"other points of its batch.*({culprit})"):
+        rs.trace(function, torch.randn(4, 6))
