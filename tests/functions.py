@@ -360,7 +360,6 @@ REFUSED: dict[str, Function] = {
     "mode": lambda x: x.mode(1).values,
     "cummax": lambda x: x.cummax(1).values,
     "quantile": lambda x: x.quantile(0.3, dim=1),
-    "max of all": lambda x: x + x.max(),
     "aminmax": lambda x: x.aminmax(dim=1).max,
     "cross": lambda x: torch.linalg.cross(x[:, :3], V[:3].expand(len(x), 3)),
     "block_diag": lambda x: torch.stack([torch.block_diag(p, W) for p in x]),

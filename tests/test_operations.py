@@ -15,16 +15,17 @@ import regionscope as rs
 from regionscope.tracing.activations import PAIRWISE, PIECEWISE_LINEAR
 from regionscope.tracing.decompositions import PLAYED
 from regionscope.tracing.lifting import Shape, lifted
-from regionscope.tracing.operations import AFFINE, IGNORED
+from regionscope.tracing.operations import AFFINE, IGNORED, TABLE
 from regionscope.tracing.steps import Step
+from regionscope.tracing.trace import Forward, as_written, recorded_alone
 
 aten = torch.ops.aten
 Slot = tuple[str, int | None]  # the name of an argument, and the place in it if it is a list
 Live = tuple[Slot, ...]
 Model = Callable[[Tensor], Tensor]
 Call = Callable[..., list[Tensor]]
-BENT = {*PIECEWISE_LINEAR, *PAIRWISE, *PLAYED}
-N = 4  # points
+BENT = dict.fromkeys([*PIECEWISE_LINEAR, *PAIRWISE, *PLAYED])
+N = 3  # points
 
 
 def name_of(key: str) -> str:
@@ -161,8 +162,10 @@ def points(d: int) -> Tensor:
 # what has to hold
 
 
-def assert_close(found: Any, expected: Any, tolerance: float) -> None:
-    torch.testing.assert_close(torch.as_tensor(found), expected, rtol=tolerance, atol=tolerance, equal_nan=False)
+def assert_close(found: Any, expected: Tensor, tolerance: float) -> None:
+    found = torch.as_tensor(found)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert torch.allclose(found, expected, rtol=tolerance, atol=tolerance), (found - expected).abs().max()
 
 
 def assert_lifted(net: rs.Network, x: Tensor, tolerance: float) -> None:
@@ -170,10 +173,9 @@ def assert_lifted(net: rs.Network, x: Tensor, tolerance: float) -> None:
 
     def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
         made = lifted(step, values, shapes)
-        for point in range(len(x)):
-            alone = step.run({i: values[i][point] if i in shapes else values[i] for i in step.used})
-            for result, expected in zip(made, alone, strict=True):
-                assert_close(result[point], expected, tolerance)
+        alone = [step.run({i: values[i][k] if i in shapes else values[i] for i in step.used}) for k in range(len(x))]
+        for result, *expected in zip(made, *alone, strict=True):
+            assert_close(result, torch.stack(expected), tolerance)
         return made
 
     net.program.resume({0: x[:, None]}, act=act)
@@ -207,7 +209,12 @@ def precision(arguments: Arguments) -> float:
 
 def test_every_operation_in_the_tables_has_samples() -> None:
     assert SAMPLES.keys() == AFFINE.keys()
-    assert SITES.keys() == BENT
+    assert SITES.keys() == BENT.keys()
+
+
+def test_no_operation_is_in_the_table_twice() -> None:
+    keys = [key for line in TABLE.strip().splitlines() for key in line.partition(":")[0].split()]
+    assert len(keys) == len(AFFINE)
 
 
 @pytest.mark.parametrize("key", AFFINE)
@@ -219,7 +226,7 @@ def test_the_table_speaks_of_arguments_that_exist_and_leaves_none_out(key: str) 
     assert needed <= spoken | IGNORED.get(name_of(key), frozenset())
 
 
-@pytest.mark.parametrize("key", [*AFFINE, *sorted(BENT)])
+@pytest.mark.parametrize("key", [*AFFINE, *BENT])
 def test_samples_call_the_operation_with_every_argument_off_its_default(key: str) -> None:
     samples = samples_of(key)
     for p in schema(key).arguments:
@@ -317,9 +324,9 @@ def jacobians(model: Model, x: Tensor) -> Tensor:
     return torch.stack([(model(p + steps) - model(p - steps)).T / 2e-5 for p in x])
 
 
-def assert_bends(model: Model, x: Tensor) -> rs.Network:
+def assert_bends(model: Model, x: Tensor, net: rs.Network | None = None) -> rs.Network:
     """A piecewise-linear function: its values, its derivatives, and that it is affine as far as no boundary is met."""
-    net = rs.trace(model, x[:1])
+    net = net or rs.trace(model, x[:1])
     assert net.piecewise_linear
     y, jacobian = torch.cat([model(p) for p in x.split(1)]), jacobians(model, x)
     for n in (1, 2, N):
@@ -334,6 +341,11 @@ def assert_bends(model: Model, x: Tensor) -> rs.Network:
         u *= (0.999 * reach / u.norm(dim=1))[:, None]
         assert_close(net(x + u).reshape(y.shape), y + torch.einsum("nkd,nd->nk", jacobian, u), 1e-8)
     return net
+
+
+def at_one_point(model: Model, x: Tensor) -> rs.Network:
+    """The network of a model that has more sites for more points."""
+    return as_written(recorded_alone(Forward(model, None, None), x, False), x)
 
 
 def axes_of_points(key: str, arguments: Arguments) -> range:
@@ -369,8 +381,16 @@ def test_a_competition_is_a_site_where_the_difference_enters(key: str) -> None:
             assert_close(rs.boundary_distance(net, x).per_point, distances.amin(dim=1), 1e-8)
 
 
-@pytest.mark.parametrize("key", PLAYED)
-def test_what_is_played_is_itself_at_every_point(key: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("key", BENT)
+def test_what_bends_is_itself_at_every_point(key: str) -> None:
+    for arguments in SITES[key]:
+        live: Live = (("self", None),)
+        model, x = one_by_one(calling(key), arguments, live), points(sum(sizes(arguments, live)))
+        assert assert_bends(model, x, at_one_point(model, x[:1])).units
+
+
+@pytest.mark.parametrize("key", [key for key in PLAYED if key not in ("max", "min")])
+def test_what_is_played_is_itself_at_all_points_together(key: str, capfd: pytest.CaptureFixture[str]) -> None:
     for arguments, axis in ((a, axis) for a in SITES[key] for axis in axes_of_points(key, a)):
         live: Live = (("self", None),)
         for call in (calling(key), *([writing(key)] if in_place(key) else [])):

@@ -163,14 +163,6 @@ def _for_all(step: Step, arguments: Sequence[Value], values: Values, shapes: Sha
     return [tensor if live else tensor.expand(n, *tensor.shape) for tensor, live in tensors]
 
 
-def put_at_index(step: Step, values: Values, shapes: Shapes) -> list[Any]:
-    """One slice along a dimension replaced; torch.vmap of select_scatter has wrong derivatives."""
-    x, source = _for_all(step, [step.named["self"], step.named["src"]], values, shapes)
-    (dim,), index = _shifted([step.named["dim"]], x.dim() - 1), step.named["index"]
-    index %= x.shape[dim]
-    return [torch.slice_scatter(x, source.unsqueeze(dim), dim, index, index + 1)]
-
-
 def joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Concatenation and stacking; parts that do not depend on the point are repeated for all."""
     parts = _for_all(step, step.named["tensors"], values, shapes)
@@ -200,17 +192,16 @@ def taken(step: Step, values: Values, shapes: Shapes) -> list[Any]:
 # one value into places of another, of the same dtype
 
 
-def _for_each(step: Step, values: Values, shapes: Shapes, names: Sequence[str]) -> dict[str, Any]:
-    """The arguments by name; of these the tensors have the points in front, the same for all if they do not depend."""
-    given, n = _given(step, values), len(values[min(step.used & shapes.keys())])
-    for name in names:
-        if isinstance(given.get(name), Tensor) and not _depends(step.named[name], shapes):
-            given[name] = given[name].expand(n, *given[name].shape)
-    return given
+def _given_for_all(step: Step, values: Values, shapes: Shapes, *names: str) -> dict[str, Any]:
+    """The arguments by name; of these the tensors at all points."""
+    names = tuple(name for name in names if isinstance(step.named.get(name), Value))
+    tensors = _for_all(step, [step.named[name] for name in names], values, shapes)
+    return _given(step, values) | dict(zip(names, tensors, strict=True))
 
 
 def scattered(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
-    given = _for_each(step, values, shapes, ("self", "src", "index"))
+    """torch.vmap of select_scatter has wrong derivatives, that of slice_scatter refuses to count from the end."""
+    given = _given_for_all(step, values, shapes, "self", "src", "index")
     dimensions = given["self"].dim() - 1
     if dimensions == 0:
         return None
@@ -243,7 +234,7 @@ def masked(step: Step, values: Values, shapes: Shapes) -> list[Any]:
 
 def masked_scattered(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """The first numbers of one value in the places of a mask, one after the other."""
-    given, shape = _for_each(step, values, shapes, ("self", "source")), shapes[step.results[0]]
+    given, shape = _given_for_all(step, values, shapes, "self", "source"), shapes[step.results[0]]
     n = len(given["self"])
     places = given["mask"].expand(shape).flatten().nonzero()[:, 0]
     x = aligned(given["self"], len(shape)).expand(n, *shape).reshape(n, -1)
@@ -305,7 +296,7 @@ def added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | Non
 
 def multiplied_thrice(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """_trilinear: three factors, each with some dimensions of length one put in, summed over others."""
-    given = _for_each(step, values, shapes, ("i1", "i2", "i3"))
+    given = _given_for_all(step, values, shapes, "i1", "i2", "i3")
     dimensions = len(step.named["expand1"]) + given["i1"].dim() - 1
     dims = {name: _shifted(given[name], dimensions) for name in ("expand1", "expand2", "expand3", "sumdim")}
     return _called(step, given | dims | {"unroll_dim": _shifted([given.get("unroll_dim", 1)], dimensions)[0]})
@@ -342,7 +333,6 @@ RULES: dict[str, Rule] = {
     "sum": over_all(torch.sum),
     "mean": over_all(torch.mean),
     **_each(joined, "cat stack"),
-    **_each(put_at_index, "select_scatter"),
     **_each(indexed, "index"),
     **_each(taken, "take"),
     **_each(scattered, "slice_scatter select_scatter scatter scatter_add"),

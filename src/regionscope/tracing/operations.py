@@ -35,7 +35,6 @@ _reshape_alias : self | size stride
 as_strided : self | size stride storage_offset
 expand : self | size implicit
 permute : self | dims
-as_strided : self | size stride storage_offset
 transpose.int : self | dim0 dim1
 t alias positive neg trace squeeze : self
 squeeze.dim squeeze.dims unsqueeze : self | dim
