@@ -151,16 +151,8 @@ of("alias positive neg detach lift_fresh lift", self=t(2, 3))
 of("alias positive neg detach lift_fresh lift", self=t())
 of("clone", self=t(1, 2, 2, 3), memory_format=torch.channels_last)
 of("clone", self=t())
-of(
-    "_to_copy",
-    self=t(1, 2, 2, 2),
-    dtype=torch.float64,
-    layout=torch.strided,
-    device=torch.device("cpu"),
-    pin_memory=False,
-    non_blocking=True,
-    memory_format=torch.channels_last,
-)
+of("_to_copy", self=t(1, 2, 2, 2), dtype=torch.float64, layout=torch.strided, device=torch.device("cpu"),
+   pin_memory=False, non_blocking=True, memory_format=torch.channels_last)  # fmt: skip
 of("copy", self=t(2, 3), src=t(3), non_blocking=True)
 of("copy", self=torch.zeros(2), src=t(2))
 of("copy", self=t(2, 1), src=t())
@@ -170,33 +162,33 @@ of("copy", self=t(2, 1), src=t())
 of("constant_pad_nd", self=t(2, 3), pad=[1, -1, 2, 0], value=2.5)
 of("constant_pad_nd", self=t(3), pad=[0, 2], value=-1)
 of("constant_pad_nd", self=t(1, 2, 1, 2), pad=[1, 0])
-for keys in ("reflection_pad", "replication_pad"):
-    of(f"{keys}1d", self=t(2, 4), padding=[1, 3])
-    of(f"{keys}1d", self=t(2, 1, 4), padding=[2, 0])
-    of(f"{keys}2d", self=t(2, 3, 4), padding=[1, 2, 2, 0])
-    of(f"{keys}2d", self=t(2, 1, 2, 3), padding=[0, 2, 1, 1])
-    of(f"{keys}3d", self=t(2, 2, 3, 2), padding=[1, 0, 2, 1, 0, 1])
-    of(f"{keys}3d", self=t(1, 2, 2, 2, 2), padding=[0, 1, 1, 0, 1, 0])
-_SIDES = ("d", "h", "w")
-for d, kinds in (
-    (1, ("upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d")),
-    (2, ("upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_bilinear2d", "upsample_bicubic2d")),
-    (2, ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")),
-    (3, ("upsample_nearest3d", "_upsample_nearest_exact3d", "upsample_trilinear3d")),
-):
-    for kind in kinds:
-        names = ["scales"] if d == 1 else [f"scales_{side}" for side in _SIDES[-d:]]
-        corners = [{}, {}] if "nearest" in kind else [{"align_corners": True}, {"align_corners": False}]
-        scales = [1.7, 2.3, 1.3][:d]
-        small = [2, 3, 2][:d]
-        x = t(2, 1, *small)
-        of(kind, self=x, output_size=[5, 4, 3][:d], **corners[0])
-        of(kind, self=x, output_size=[int(s * f) for s, f in zip(small, scales, strict=True)], **corners[1],
-           **dict(zip(names, scales, strict=True)))  # fmt: skip
-        of(f"{kind}.vec", input=x, output_size=[5, 4, 3][:d], scale_factors=None, **corners[0])
-        of(f"{kind}.vec", input=t(1, 2, *small), output_size=None, scale_factors=scales, **corners[1])
-for mode, padding, corners_ in ((0, 1, True), (1, 2, False), (2, 0, False), (0, 2, True)):
-    grid = {"interpolation_mode": mode, "padding_mode": padding, "align_corners": corners_}
+for kind in ("reflection_pad", "replication_pad"):
+    of(f"{kind}1d", self=t(2, 4), padding=[1, 3])
+    of(f"{kind}1d", self=t(2, 1, 4), padding=[2, 0])
+    of(f"{kind}2d", self=t(2, 3, 4), padding=[1, 2, 2, 0])
+    of(f"{kind}2d", self=t(2, 1, 2, 3), padding=[0, 2, 1, 1])
+    of(f"{kind}3d", self=t(2, 2, 3, 2), padding=[1, 0, 2, 1, 0, 1])
+    of(f"{kind}3d", self=t(1, 2, 2, 2, 2), padding=[0, 1, 1, 0, 1, 0])
+_RESIZED = {
+    1: ("upsample_nearest1d _upsample_nearest_exact1d upsample_linear1d", ["scales"]),
+    2: (
+        "upsample_nearest2d _upsample_nearest_exact2d upsample_bilinear2d upsample_bicubic2d _upsample_bilinear2d_aa"
+        " _upsample_bicubic2d_aa",
+        ["scales_h", "scales_w"],
+    ),
+    3: ("upsample_nearest3d _upsample_nearest_exact3d upsample_trilinear3d", ["scales_d", "scales_h", "scales_w"]),
+}
+for d, (kinds, names) in _RESIZED.items():
+    for kind in kinds.split():
+        first, second = ({}, {}) if "nearest" in kind else ({"align_corners": True}, {"align_corners": False})
+        size, scales, made = [2, 3, 2][:d], [1.7, 2.3, 1.3][:d], [3, 6, 2][:d]  # made = size * scales, rounded down
+        scaled: Arguments = dict(zip(names, scales, strict=True))
+        of(kind, self=t(2, 1, *size), output_size=[5, 4, 3][:d], **first)
+        of(kind, self=t(1, 2, *size), output_size=made, **second, **scaled)
+        of(f"{kind}.vec", input=t(2, 1, *size), output_size=[5, 4, 3][:d], scale_factors=None, **first)
+        of(f"{kind}.vec", input=t(1, 2, *size), output_size=None, scale_factors=scales, **second)
+for mode, padding, corners in ((0, 1, True), (1, 2, False), (2, 0, False), (0, 2, True)):
+    grid = {"interpolation_mode": mode, "padding_mode": padding, "align_corners": corners}
     of("grid_sampler_2d", input=t(2, 1, 3, 4), grid=t(2, 2, 3, 2), **grid)
     if mode < 2:
         of("grid_sampler_3d", input=t(1, 2, 2, 3, 2), grid=t(1, 2, 1, 2, 3), **grid)
@@ -266,8 +258,8 @@ of("mv", self=t(2, 3), vec=t(3))
 of("dot", self=t(3), tensor=t(3))
 of("vdot", self=t(3), other=t(3))
 _SCALED = {"beta": 0.5, "alpha": -2.0}
-for shape in ((3, 4), (4,), (1, 4), (3, 1), ()):
-    of("addmm", self=t(*shape), mat1=t(3, 2), mat2=t(2, 4), **_SCALED)
+for sides in ([3, 4], [4], [1, 4], [3, 1], []):
+    of("addmm", self=t(*sides), mat1=t(3, 2), mat2=t(2, 4), **_SCALED)
 of("addmm", self=t(2, 2), mat1=t(2, 2), mat2=t(2, 2), beta=0, alpha=2)
 of("addmv", self=t(2), mat=t(2, 3), vec=t(3), **_SCALED)
 of("addmv", self=t(), mat=t(2, 3), vec=t(3))
@@ -289,10 +281,10 @@ of("convolution", input=t(1, 2, 4, 4), weight=t(3, 2, 2, 2), bias=None, stride=[
 of("convolution", input=t(1, 1, 3, 2, 3), weight=t(2, 1, 2, 2, 1), bias=t(2), stride=[1, 1, 2], padding=[1, 0, 0],
    dilation=[1, 1, 1], transposed=False, output_padding=[0, 0, 0], groups=1)  # fmt: skip
 _NORM = {"momentum": 0.3, "eps": 0.1}
-for shape in ((1, 3), (2, 3, 2), (1, 3, 2, 2)):
-    _MOMENTS = dict(weight=t(3), bias=t(3), running_mean=t(3), running_var=positive(3), **_NORM)
-    of("native_batch_norm", input=t(*shape), training=False, **_MOMENTS)
-    of("_native_batch_norm_legit_no_training", input=t(*shape), **_MOMENTS)
+for sides in ([1, 3], [2, 3, 2], [1, 3, 2, 2]):
+    moments = {"weight": t(3), "bias": t(3), "running_mean": t(3), "running_var": positive(3)}
+    of("native_batch_norm", input=t(*sides), training=False, **moments, **_NORM)
+    of("_native_batch_norm_legit_no_training", input=t(*sides), **moments, **_NORM)
 of("native_batch_norm", input=t(1, 3), weight=None, bias=None, running_mean=t(3), running_var=positive(3),
    training=False, **_NORM)  # fmt: skip
 
@@ -392,9 +384,9 @@ other("unsafe_split.Tensor_out", self=t(2, 2), split_size=1, dim=-1)
 other("unsafe_split_with_sizes.out", self=t(2, 3), split_sizes=[1, 2], dim=-1)
 other("true_divide.Scalar true_divide_.Scalar", self=t(2, 3), other=2.5)
 other("where", condition=t(2, 3))
-for mode in ("floor", "trunc", None):
-    other("div.Tensor_mode div_.Tensor_mode div.out_mode", self=t(2, 3), other=positive(3), rounding_mode=mode)
-    other("div.Scalar_mode div_.Scalar_mode div.Scalar_mode_out", self=t(2, 3), other=0.3, rounding_mode=mode)
+for rounding in ("floor", "trunc", None):
+    other("div.Tensor_mode div_.Tensor_mode div.out_mode", self=t(2, 3), other=positive(3), rounding_mode=rounding)
+    other("div.Scalar_mode div_.Scalar_mode div.Scalar_mode_out", self=t(2, 3), other=0.3, rounding_mode=rounding)
 for reduce in ("add", "multiply"):
     places = {"dim": -1, "index": i([3, 3], [1, 2]), "reduce": reduce}
     other("scatter.reduce scatter_.reduce scatter.reduce_out", self=t(2, 4), src=t(2, 2), **places)

@@ -54,8 +54,9 @@ def floating(argument: Any) -> bool:
 
 def slots(arguments: Arguments) -> list[Slot]:
     """Where a call has tensors that may depend on the input."""
-    lists = [(name, k) for name, a in arguments.items() if isinstance(a, list) for k, b in enumerate(a) if floating(b)]
-    return [(name, None) for name, a in arguments.items() if floating(a)] + lists
+    alone: list[Slot] = [(name, None) for name, a in arguments.items() if floating(a)]
+    lists = {name: a for name, a in arguments.items() if isinstance(a, list)}
+    return [*alone, *((name, k) for name, a in lists.items() for k, part in enumerate(a) if floating(part))]
 
 
 def at(arguments: Arguments, slot: Slot) -> Any:
@@ -96,6 +97,32 @@ def calling(key: str) -> Call:
         return (list(made) if isinstance(made, list | tuple) else [made])[:outputs]
 
     return call
+
+
+def freely(key: str) -> Call:
+    """Any overload as a function: with memory of its own to write to."""
+
+    def call(**arguments: Any) -> list[Tensor]:
+        for p in schema(key).arguments:
+            if p.is_out:
+                places = p.name in ("indices", "max_values", "min_indices")
+                blank = [torch.empty(0, dtype=torch.int64 if places else torch.float64) for _ in range(2)]
+                arguments[p.name] = blank if isinstance(p.type, torch.ListType) else blank[0]
+            elif p.is_write and p.name == "self":
+                arguments["self"] = arguments["self"].clone()
+        made = operation(key)(**prepared(key, arguments))
+        made = arguments["out"] if made is None else made
+        return list(made) if isinstance(made, list | tuple) else [made]
+
+    return call
+
+
+def works(key: str, arguments: Arguments) -> bool:
+    try:
+        freely(key)(**arguments)
+    except (RuntimeError, TypeError, IndexError):
+        return False
+    return True
 
 
 # how points may come before they are taken one by one
@@ -221,9 +248,8 @@ def test_no_operation_is_in_the_table_twice() -> None:
 def test_the_table_speaks_of_arguments_that_exist_and_leaves_none_out(key: str) -> None:
     spoken = AFFINE[key].settings.union(*AFFINE[key].groups)
     names = {p.name for p in schema(key).arguments}
-    needed = {p.name for p in schema(key).arguments if not p.has_default_value()}
     assert spoken <= names
-    assert needed <= spoken | IGNORED.get(name_of(key), frozenset())
+    assert names <= spoken | IGNORED.get(name_of(key), frozenset())
 
 
 @pytest.mark.parametrize("key", [*AFFINE, *BENT])
@@ -315,6 +341,30 @@ def test_arguments_that_are_not_in_one_group_must_not_depend_on_the_input_togeth
                     rs.trace(one_by_one(calling(key), arguments, live), x)
 
 
+def cutting(key: str) -> list[tuple[Arguments, Slot]]:
+    """Samples in which an operation makes integers: by its dtype, or because it writes into them."""
+    found = []
+    for arguments, slot in ((a, slot) for a in SAMPLES[key] for slot in slots(a)):
+        if "dtype" in arguments:
+            found.append((arguments | {"dtype": torch.int64}, slot))
+        elif slot[0] in ("src", "source", "value", "values"):
+            found.append((arguments | {"self": arguments["self"].long()}, slot))
+    return [(arguments, slot) for arguments, slot in found if works(key, arguments)]
+
+
+@pytest.mark.parametrize("key", [key for key in AFFINE if cutting(key)])
+def test_what_cuts_off_fractions_is_refused(key: str) -> None:
+    for arguments, slot in cutting(key):
+        with pytest.raises(rs.UnsupportedModel, match=rf"aten\.{name_of(key)}.*not known to be affine"):
+            rs.trace(one_by_one(calling(key), arguments, (slot,)), points(at(arguments, slot).numel()))
+
+
+def test_a_number_takes_on_the_dtype_of_the_tensor_it_is_multiplied_with() -> None:
+    x = points(3)
+    net = rs.trace(lambda x: torch.stack([p.sum() * torch.ones(2) for p in x]), x)
+    assert torch.equal(net(x), x.sum(dim=1, keepdim=True).float().expand(N, 2))
+
+
 # what bends
 
 
@@ -339,7 +389,7 @@ def assert_bends(model: Model, x: Tensor, net: rs.Network | None = None) -> rs.N
     for seed in range(3):
         u = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed), dtype=x.dtype)
         u *= (0.999 * reach / u.norm(dim=1))[:, None]
-        assert_close(net(x + u).reshape(y.shape), y + torch.einsum("nkd,nd->nk", jacobian, u), 1e-8)
+        assert_close(model(x + u), y + torch.einsum("nkd,nd->nk", jacobian, u), 1e-8)
     return net
 
 
@@ -424,32 +474,6 @@ def made_up(key: str) -> list[Arguments]:
     siblings = [k for k in (*SAMPLES, *SITES) if name_of(k) == name_of(key).removesuffix("_")]
     samples = OTHERS.get(key) or [sample for k in siblings for sample in samples_of(k)]
     return [a for sample in samples if works(key, a := {n: sample[n] for n in names if n in sample})]
-
-
-def works(key: str, arguments: Arguments) -> bool:
-    try:
-        freely(key)(**arguments)
-    except (RuntimeError, TypeError, IndexError):
-        return False
-    return True
-
-
-def freely(key: str) -> Call:
-    """Any overload as a function: with memory of its own to write to."""
-
-    def call(**arguments: Any) -> list[Tensor]:
-        for p in schema(key).arguments:
-            if p.is_out:
-                places = p.name in ("indices", "max_values", "min_indices")
-                blank = [torch.empty(0, dtype=torch.int64 if places else torch.float64) for _ in range(2)]
-                arguments[p.name] = blank if isinstance(p.type, torch.ListType) else blank[0]
-            elif p.is_write and p.name == "self":
-                arguments["self"] = arguments["self"].clone()
-        made = operation(key)(**prepared(key, arguments))
-        made = arguments["out"] if made is None else made
-        return list(made) if isinstance(made, list | tuple) else [made]
-
-    return call
 
 
 @pytest.mark.parametrize("key", list(other_overloads()))

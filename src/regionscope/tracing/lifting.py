@@ -255,8 +255,10 @@ def folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [m.reshape(n, *shapes[r]) if r in shapes else m for m, r in zip(made, step.results, strict=True)]
 
 
-def normalised(step: Step, values: Values, shapes: Shapes) -> list[Any]:
-    """Batch norm with fixed statistics: channel by channel."""
+def normalised(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    """Batch norm with fixed statistics, channel by channel; with those of its input it is left to vmap."""
+    if step.named.get("training"):
+        return None
     if (by_points := folded(step, values, shapes)) is not None:
         return by_points
     given, shape = _given(step, values), shapes[step.results[0]]

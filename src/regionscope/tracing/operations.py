@@ -1,6 +1,6 @@
 """Which aten operations are affine, in which of their arguments and outputs; and what to say of the others."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -245,6 +245,7 @@ def in_place(call: Call) -> tuple[Any, Any, Any]:
         source = call.arguments["src" if call.name == "copy" else "value"]
         if source.dtype == target.dtype:
             return aten.expand.default, (source, list(target.shape)), {}
+        return aten._to_copy.default, (source.expand(target.shape),), {"dtype": target.dtype}
     return call.twin, call.args, call.kwargs
 
 
@@ -261,7 +262,7 @@ def tensors(argument: Any) -> list[Tensor]:
 def entry(call: Call) -> Affine | None:
     """What the table says of an operation, if it covers the arguments it has and is affine in the live ones."""
     found = AFFINE.get(call.key)
-    if found is None or not any(call.live <= group for group in found.groups) or call.arguments.get("training"):
+    if found is None or not any(call.live <= group for group in found.groups) or not _keeps(call.arguments):
         return None
     if not call.live.isdisjoint(_WRITTEN) and not call.arguments["self"].is_floating_point():  # cuts off the fraction
         return None
@@ -269,8 +270,13 @@ def entry(call: Call) -> Affine | None:
     for p in call.func._schema.arguments:
         if p.name not in covered and call.arguments.get(p.name) != (p.default_value if p.has_default_value() else None):
             return None
-    dtype = call.arguments.get("dtype")
-    return found if dtype is None or dtype.is_floating_point else None
+    return found
+
+
+def _keeps(arguments: Mapping[str, Any]) -> bool:
+    """Whether an operation neither takes statistics of its input nor cuts off fractions."""
+    dtype = arguments.get("dtype")
+    return not arguments.get("training") and (dtype is None or dtype.is_floating_point)
 
 
 def linear_arguments(step: Step, live: Set[str]) -> frozenset[str]:
@@ -279,7 +285,9 @@ def linear_arguments(step: Step, live: Set[str]) -> frozenset[str]:
     In the derivative, those among them that are not live are constants that drop out.
     """
     found = AFFINE.get(_key(step.operation))
-    return next((group for group in found.groups if live <= group), frozenset()) if found else frozenset()
+    if found is None or not _keeps(step.named):
+        return frozenset()
+    return next((group for group in found.groups if live <= group), frozenset())
 
 
 def bend(program: Program, exits: Set[int]) -> int:
