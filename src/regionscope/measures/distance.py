@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from regionscope.geometry.predicates import ROUNDING
+from regionscope.measures.classification import checked_labels, leads
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Directions, Route, directions, points_at_once
 from regionscope.points import Data, all_points
@@ -118,6 +120,8 @@ def certified_radius(
 
     The smaller of the distance to the region's border and, for the region's affine map, to the decision boundary: a
     lower bound on the distance to any adversarial example, and that distance itself where the second is the smaller.
+    A tie for the largest output is wrong, as in `robust_accuracy`. Computed in float64 for the function that the
+    weights define, and rounded towards zero. A network that is not piecewise linear has no such radius: an error.
 
     >>> model = torch.nn.Linear(2, 2)
     >>> _ = model.weight.data.copy_(torch.eye(2)), model.bias.data.zero_()
@@ -127,27 +131,60 @@ def certified_radius(
     points = all_points(data)
     net = as_network(model, points[:1])
     points = net.checked(points)
-    if labels.shape != (len(points),):
-        raise ValueError(f"labels must be ({len(points)},), got {tuple(labels.shape)}")
-    along = directions_for(net, "l2")
+    labels = checked_labels(labels, net, points)
+    if not net.piecewise_linear:
+        raise ValueError(
+            "the network is not piecewise linear: it has no linear regions, and its gradient at a point says nothing"
+            " about the outputs around it, so there is no certified radius; robust_accuracy attacks any network"
+        )
+    precise = net.frozen()
+    along = directions_for(precise, "l2")
     parts = []
     with torch.no_grad():
-        at_once = batch_size or points_at_once(net, along)
-        route = Route(net, along, output=True)
+        at_once = batch_size or points_at_once(precise, along)
+        route = Route(precise, along, output=True)
         batches = zip(points.split(at_once), labels.split(at_once), strict=True)
         for x, y in tqdm(batches, desc="certified radius", disable=not show_progress):
-            outputs = net(x).reshape(len(x), -1)
-            if outputs.shape[1] < 2:
-                raise ValueError("a certified radius needs at least two outputs, one a class")
-            tangents = route.follow(x)
-            rows = torch.arange(len(x), device=x.device)
-            margins = outputs[rows, y, None] - outputs  # (n, k)
-            slopes = along.norms(tangents[:, rows, y, None] - tangents)
-            flat = slopes <= 0
-            reach = torch.where(flat, torch.inf, margins / torch.where(flat, 1.0, slopes))
-            reach[rows, y] = torch.inf
-            wrong = (margins < 0).any(dim=1)
-            inside = nearest(route, x, "l2", good=False)[0]
-            parts.append(torch.where(wrong, 0.0, torch.minimum(inside, reach.min(dim=1).values)))
-    found = torch.cat(parts).cpu().double().numpy()
+            right = leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
+            parts.append(torch.where(right, safe_radii(route, x.double(), y), 0.0))
+    found = torch.cat(parts).cpu().numpy()
     return Estimate("certified radius", found, exact=True, unit="length (lower bound on the adversarial distance)")
+
+
+# Radii are short by this share, far more than rounding can leave in a gradient norm or in a quotient.
+SHORT = 1e-9
+
+
+def safe_radii(route: Route, x: Tensor, labels: Tensor) -> Tensor:
+    """The certified radius of each point (n,), rounded towards zero; 0 where the label's output does not win."""
+    radius = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
+    scale = torch.zeros_like(radius)
+
+    def visit(number: int, z: Tensor, tangents: Tensor) -> None:
+        nonlocal radius, scale
+        scale = torch.maximum(scale, z.abs().amax(dim=1))
+        slopes = route.along.norms(tangents)
+        for b in route.net.sites[number].breakpoints:
+            radius = torch.minimum(radius, safe_distances((z - b).abs(), slopes, scale))
+
+    tangents = route.follow(x, visit)
+    outputs = route.net(x).reshape(len(x), -1)
+    rows = torch.arange(len(x), device=x.device)
+    ahead = outputs[rows, labels, None] - outputs  # (n, k)
+    ahead[rows, labels] = torch.inf
+    scale = torch.maximum(scale, outputs.abs().amax(dim=1))
+    slopes = route.along.norms(tangents[:, rows, labels, None] - tangents)
+    radius = torch.minimum(radius, safe_distances(ahead, slopes, scale))
+    radius = (1 - SHORT) * radius - ROUNDING * x.flatten(1).norm(dim=1)
+    return torch.where(leads(outputs, labels) > 0, radius.clamp_min(0), 0.0)
+
+
+def safe_distances(gaps: Tensor, slopes: Tensor, scale: Tensor) -> Tensor:
+    """The least distance at which a gap closes, (n,), less what rounding can make of it.
+
+    A value is a sum of terms that are about as large as the values before it (`scale`) or as its slope times |x|. Its
+    rounding is a share of both: the first is taken off the gap here, the second off the distance in the end.
+    """
+    flat = slopes <= 0
+    distances = (gaps - ROUNDING * scale[:, None]) / torch.where(flat, 1.0, slopes)
+    return torch.where(flat, torch.inf, distances).amin(dim=1)
