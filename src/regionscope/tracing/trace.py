@@ -146,7 +146,7 @@ class Recording:
     @property
     def largest(self) -> float:
         """The largest finite number that depended on the input, of those that were kept."""
-        kept = [t.abs() for t in (self.recorder.seen or {}).values() if t.numel()]
+        kept = [t.abs() for t in (self.recorder.seen or {}).values() if t.is_floating_point()]
         return max((float(t[t.isfinite()].max()) for t in kept if t.isfinite().any()), default=0.0)
 
 
