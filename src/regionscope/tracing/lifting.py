@@ -58,8 +58,11 @@ def aligned(value: Tensor, dimensions: int) -> Tensor:
     return value if missing <= 0 else value.reshape(len(value), *[1] * missing, *value.shape[1:])
 
 
-def pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Operations that broadcast: the shapes at a point are aligned at their ends, the points stay in front."""
+    numbers = [i for i in step.used & shapes.keys() if not shapes[i]]
+    if numbers and len({values[i].dtype for i in step.used}) > 1:  # a number alone takes on the dtype of the others
+        return None
     most = max((values[i].dim() - (i in shapes) for i in step.used if isinstance(values[i], Tensor)), default=0)
     aligned_values = {i: aligned(values[i], most) if i in shapes else values[i] for i in step.used}
     return step.run(aligned_values)
@@ -119,8 +122,8 @@ def _shifted(dims: Sequence[int], dimensions: int) -> list[int]:
     return [d % max(dimensions, 1) + 1 for d in dims]
 
 
-def along(*names: str) -> Rule:
-    """Operations on one value along the dimensions that these arguments name."""
+def along(*names: str, reduces: bool = False) -> Rule:
+    """Operations on one value along the dimensions that these arguments name; one that reduces takes none for all."""
 
     def rule(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
         given, index = _given(step, values), _only(step, shapes)
@@ -130,7 +133,7 @@ def along(*names: str) -> Rule:
         for p in step.operation._schema.arguments:
             if p.name in names:
                 dim = given.get(p.name, p.default_value)
-                if dim is None or (isinstance(dim, list | tuple) and not dim):
+                if reduces and (dim is None or dim == []):
                     given[p.name] = list(range(1, dimensions + 1))
                 else:
                     moved = _shifted([dim] if isinstance(dim, int) else dim, dimensions)
@@ -142,7 +145,7 @@ def along(*names: str) -> Rule:
 
 def over_all(dims: Any) -> Rule:
     """Sums and means over everything, or along dimensions."""
-    along_some = along("dim")
+    along_some = along("dim", reduces=True)
 
     def rule(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
         index = _only(step, shapes)
@@ -158,14 +161,6 @@ def _for_all(step: Step, arguments: Sequence[Value], values: Values, shapes: Sha
     n = len(values[min(step.used & shapes.keys())])
     tensors = [(values[a.index], a.index in shapes) for a in arguments]
     return [tensor if live else tensor.expand(n, *tensor.shape) for tensor, live in tensors]
-
-
-def put_at_index(step: Step, values: Values, shapes: Shapes) -> list[Any]:
-    """One slice along a dimension replaced; torch.vmap of select_scatter has wrong derivatives."""
-    x, source = _for_all(step, [step.named["self"], step.named["src"]], values, shapes)
-    (dim,), index = _shifted([step.named["dim"]], x.dim() - 1), step.named["index"]
-    index %= x.shape[dim]
-    return [torch.slice_scatter(x, source.unsqueeze(dim), dim, index, index + 1)]
 
 
 def joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
@@ -189,6 +184,63 @@ def indexed(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [step.operation(values[step.named["self"].index], [None, *resolved(chosen, values)])]
 
 
+def taken(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    x, index = values[_only(step, shapes)], values[step.named["index"].index]
+    return [x.reshape(len(x), -1)[:, index]]
+
+
+# one value into places of another, of the same dtype
+
+
+def _given_for_all(step: Step, values: Values, shapes: Shapes, *names: str) -> dict[str, Any]:
+    """The arguments by name; of these the tensors at all points."""
+    names = tuple(name for name in names if isinstance(step.named.get(name), Value))
+    tensors = _for_all(step, [step.named[name] for name in names], values, shapes)
+    return _given(step, values) | dict(zip(names, tensors, strict=True))
+
+
+def scattered(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    """torch.vmap of select_scatter has wrong derivatives, that of slice_scatter refuses to count from the end."""
+    given = _given_for_all(step, values, shapes, "self", "src", "index")
+    dimensions = given["self"].dim() - 1
+    if dimensions == 0:
+        return None
+    if "src" in given and isinstance(given.get("index"), Tensor):  # which may be smaller, but not in a derivative
+        given["src"] = given["src"][tuple(slice(side) for side in given["index"].shape)]
+    return _called(step, given | {"dim": _shifted([given.get("dim", 0)], dimensions)[0]})
+
+
+def copied(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """copy and fill: a value in the shape and dtype of another."""
+    x, target = values[step.named["src" if step.name == "copy" else "value"].index], values[step.named["self"].index]
+    shape = shapes[step.results[0]]
+    return [aligned(x, len(shape)).expand(len(x), *shape).to(target.dtype)]
+
+
+def masked(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """masked_fill and index_fill: a number in fixed places."""
+    given, shape = _given(step, values), shapes[step.results[0]]
+    x, number = (
+        aligned(given[name], len(shape)) if _depends(step.named[name], shapes) else given[name]
+        for name in ("self", "value")
+    )
+    if step.name == "masked_fill":
+        places = given["mask"]
+    else:
+        nowhere = torch.zeros(shape, dtype=torch.bool, device=x.device)
+        places = nowhere.index_fill(given["dim"], given["index"], True)
+    return [torch.where(places, number, x).to(x.dtype)]
+
+
+def masked_scattered(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """The first numbers of one value in the places of a mask, one after the other."""
+    given, shape = _given_for_all(step, values, shapes, "self", "source"), shapes[step.results[0]]
+    n = len(given["self"])
+    places = given["mask"].expand(shape).flatten().nonzero()[:, 0]
+    x = aligned(given["self"], len(shape)).expand(n, *shape).reshape(n, -1)
+    return [x.index_copy(1, places, given["source"].reshape(n, -1)[:, : len(places)]).view(n, *shape)]
+
+
 # with a batch dimension of their own, which takes the points too
 
 
@@ -201,6 +253,23 @@ def folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     n = len(x)
     made = step.run({**{i: values[i] for i in step.used}, first.index: x.flatten(0, 1)})
     return [m.reshape(n, *shapes[r]) if r in shapes else m for m, r in zip(made, step.results, strict=True)]
+
+
+def normalised(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """Batch norm with fixed statistics: channel by channel."""
+    if (by_points := folded(step, values, shapes)) is not None:
+        return by_points
+    given, shape = _given(step, values), shapes[step.results[0]]
+
+    def broadcast(name: str) -> Any:
+        """A number a channel against (n, batch, channels, ...)."""
+        return None if given[name] is None else given[name].reshape(-1, 1, shape[1], *[1] * (len(shape) - 2))
+
+    scale = torch.rsqrt(broadcast("running_var") + given["eps"])
+    weight, bias = broadcast("weight"), broadcast("bias")
+    x = (given["input"] - broadcast("running_mean")) * (scale if weight is None else scale * weight)
+    x = x if bias is None else x + bias
+    return [x, *(x.new_zeros(len(x), *shapes[result]) for result in step.results[1:])]
 
 
 # products
@@ -225,6 +294,14 @@ def added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | Non
     return [made.view(len(x), -1, made.shape[-1])]
 
 
+def multiplied_thrice(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """_trilinear: three factors, each with some dimensions of length one put in, summed over others."""
+    given = _given_for_all(step, values, shapes, "i1", "i2", "i3")
+    dimensions = len(step.named["expand1"]) + given["i1"].dim() - 1
+    dims = {name: _shifted(given[name], dimensions) for name in ("expand1", "expand2", "expand3", "sumdim")}
+    return _called(step, given | dims | {"unroll_dim": _shifted([given.get("unroll_dim", 1)], dimensions)[0]})
+
+
 def _each(rule: Rule, names: str) -> dict[str, Rule]:
     return dict.fromkeys(names.split(), rule)
 
@@ -247,26 +324,32 @@ RULES: dict[str, Rule] = {
     **_each(along("dim0", "dim1"), "transpose"),
     **_each(
         along("dim"),
-        "select slice split split_with_sizes unsafe_split unsafe_split_with_sizes unbind cumsum amax amin index_select"
-        " _softmax _log_softmax",
+        "select slice split split_with_sizes unsafe_split unsafe_split_with_sizes unbind cumsum index_select"
+        " narrow_copy _softmax _log_softmax",
     ),
+    **_each(along("dim", reduces=True), "amax amin"),
     **_each(along("dims"), "flip"),
     **_each(along("dimension"), "unfold"),
     "sum": over_all(torch.sum),
     "mean": over_all(torch.mean),
     **_each(joined, "cat stack"),
-    **_each(put_at_index, "select_scatter"),
     **_each(indexed, "index"),
+    **_each(taken, "take"),
+    **_each(scattered, "slice_scatter select_scatter scatter scatter_add"),
+    **_each(copied, "copy fill"),
+    **_each(masked, "masked_fill index_fill"),
+    **_each(masked_scattered, "masked_scatter"),
     **_each(
         folded,
         "convolution avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d"
-        " native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training reflection_pad1d"
-        " reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d upsample_nearest1d"
-        " upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d"
+        " reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d"
+        " upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d"
         " _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d"
         " _upsample_bilinear2d_aa _upsample_bicubic2d_aa im2col col2im max_pool2d_with_indices"
         " max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d pixel_shuffle pixel_unshuffle",
     ),
+    **_each(normalised, "native_batch_norm _native_batch_norm_legit_no_training"),
     **_each(multiplied, "mm bmm"),
     **_each(added_product, "addmm"),
+    **_each(multiplied_thrice, "_trilinear"),
 }

@@ -32,12 +32,12 @@ TABLE = """
 view _unsafe_view : self | size
 reshape : self | shape
 _reshape_alias : self | size stride
+as_strided : self | size stride storage_offset
 expand : self | size implicit
 permute : self | dims
-as_strided : self | size stride storage_offset
 transpose.int : self | dim0 dim1
-t alias positive neg trace : self
-squeeze squeeze.dim squeeze.dims unsqueeze : self | dim
+t alias positive neg trace squeeze : self
+squeeze.dim squeeze.dims unsqueeze : self | dim
 slice.Tensor : self | dim start end step
 select.int : self | dim index
 split.Tensor unsafe_split.Tensor : self | split_size dim
@@ -107,7 +107,6 @@ lerp.Scalar lerp.Tensor : self end | weight
 convolution : input bias / weight bias | stride padding dilation transposed output_padding groups
 _trilinear : i1 / i2 / i3 | expand1 expand2 expand3 sumdim unroll_dim
 native_batch_norm : input bias running_mean | weight running_var training momentum eps -> 1
-_native_batch_norm_legit : input bias running_mean | weight running_var training momentum eps -> 1
 _native_batch_norm_legit_no_training : input bias running_mean | weight running_var momentum eps -> 1
 where.self where.ScalarSelf where.ScalarOther : self other | condition
 masked_fill.Scalar masked_fill.Tensor : self value | mask
@@ -141,6 +140,7 @@ def _read(table: str) -> Iterator[tuple[str, Affine]]:
 
 AFFINE: dict[str, Affine] = dict(_read(TABLE))
 
+_WRITTEN = frozenset({"src", "source", "value", "values"})  # takes on the dtype of `self`
 _READS = frozenset(
     "_local_scalar_dense is_nonzero equal nonzero masked_select unique_dim _unique2 unique_consecutive bincount".split()
 )
@@ -234,19 +234,17 @@ def side_effect_free(call: Call) -> tuple[Any, Any, Any]:
         return aten.reshape.default, call.args, call.kwargs
     if call.key in ("detach", "lift_fresh", "lift"):
         return aten.alias.default, call.args[:1], {}
-    kept = {name: a for name, a in call.kwargs.items() if name != "memory_format"}
+    kept = {name: a for name, a in call.kwargs.items() if name not in ("memory_format", "sparse_grad")}
     return call.func, call.args, kept
 
 
 def in_place(call: Call) -> tuple[Any, Any, Any]:
     """The operation that returns what an in-place one writes."""
     target = call.arguments["self"]
-    if call.name == "copy":  # aten.copy has no derivative
-        source = call.arguments["src"]
+    if call.key in ("copy", "fill.Tensor"):
+        source = call.arguments["src" if call.name == "copy" else "value"]
         if source.dtype == target.dtype:
             return aten.expand.default, (source, list(target.shape)), {}
-    if call.key == "fill.Tensor":
-        return aten.expand.default, (call.arguments["value"], list(target.shape)), {}
     return call.twin, call.args, call.kwargs
 
 
@@ -264,6 +262,8 @@ def entry(call: Call) -> Affine | None:
     """What the table says of an operation, if it covers the arguments it has and is affine in the live ones."""
     found = AFFINE.get(call.key)
     if found is None or not any(call.live <= group for group in found.groups) or call.arguments.get("training"):
+        return None
+    if not call.live.isdisjoint(_WRITTEN) and not call.arguments["self"].is_floating_point():  # cuts off the fraction
         return None
     covered = found.settings.union(*found.groups) | IGNORED.get(call.name, frozenset())
     for p in call.func._schema.arguments:
