@@ -1,5 +1,6 @@
 """Exact cells along lines and curves."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -104,8 +105,75 @@ def test_a_corner_on_a_boundary_is_a_breakpoint_if_the_curve_crosses_there() -> 
     relu = nn.ReLU()
     across = rs.curve_cells(relu, torch.tensor([[-1.0, 1.0], [0.0, 2.0], [1.0, 1.0]]))
     assert across.breakpoints == pytest.approx([0.5])
+    assert (across.site.tolist(), across.unit.tolist(), across.layers.tolist()) == ([0], [0], [1])
     touching = rs.curve_cells(relu, torch.tensor([[1.0, 1.0], [0.0, 2.0], [1.0, 3.0]]))
     assert len(touching) == 1
+
+
+def test_a_corner_on_a_boundary_names_the_unit_of_any_layer() -> None:
+    made = case("dense")
+    line = rs.line_cells(made.model, 4 * made.points[0], 4 * made.points[1])
+    corners = line.at(np.concatenate([[0.0], line.breakpoints, [1.0]]))
+    bent = corners + 0 * corners
+    bent[0] += 0.01
+    curve = rs.curve_cells(rs.trace(made.model, made.points).frozen(), bent)
+    assert len(set(line.layers.tolist())) == 2
+    assert (curve.site == line.site).all() and (curve.unit == line.unit).all()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_repeated_points_change_nothing(each: Case, closed: bool) -> None:
+    points = 2 * each.points[:3]
+    once = rs.curve_cells(each.model, points, closed=closed)
+    again = rs.curve_cells(each.model, points[[0, 0, 1, 2, 2, 2, *([0] if closed else [])]], closed=closed)
+    assert np.array_equal(once.breakpoints, again.breakpoints)
+    assert np.array_equal(once.packed_patterns, again.packed_patterns)
+    assert np.array_equal(once.outputs, again.outputs)
+    assert torch.equal(once.points, again.points)
+    assert once.lengths.min() > 0
+
+
+def test_points_within_a_straight_part_change_nothing(each: Case) -> None:
+    points = 2 * each.points[:3].double()
+    middle = points[:2].mean(dim=0, keepdim=True)
+    net = rs.trace(each.model, each.points).frozen()
+    plain, more = (rs.curve_cells(net, p) for p in (points, torch.cat([points[:1], middle, points[1:]])))
+    assert np.allclose(plain.breakpoints, more.breakpoints, atol=1e-12)
+    assert np.array_equal(plain.packed_patterns, more.packed_patterns)
+
+
+def test_a_curve_there_and_back_is_a_palindrome(each: Case) -> None:
+    points = 2 * each.points[:2]
+    there = rs.line_cells(rs.trace(each.model, each.points), points[0], points[1])
+    curve = rs.curve_cells(each.model, points, closed=True)
+    assert len(curve) == 2 * len(there) - 1, "it turns inside the last cell"
+    assert np.allclose(curve.lengths, curve.lengths[::-1], atol=1e-9)
+    assert np.array_equal(curve.packed_patterns, curve.packed_patterns[::-1])
+
+
+def test_a_curve_of_one_point_is_one_cell_without_length() -> None:
+    made = case("dense")
+    cells = rs.curve_cells(made.model, made.points[[0, 0, 0]])
+    assert (len(cells), cells.length, cells.lengths.tolist()) == (1, 0.0, [0.0])
+    assert torch.equal(cells.at(cells.centres), made.points[:1].double())
+
+
+def test_a_stretch_within_a_boundary_is_a_cell_of_its_own() -> None:
+    corners = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0], [1.0, 4.0]])
+    cells = rs.curve_cells(lambda x: torch.relu(x[:, :1]), corners)
+    assert cells.lengths == pytest.approx([2**0.5, 2.0, 2**0.5])
+    assert cells.patterns.tolist() == [[1], [0], [1]], "a ReLU at 0 is closed"
+    below = corners * torch.tensor([-1.0, 1.0])
+    assert len(rs.curve_cells(lambda x: torch.relu(x[:, :1]), below)) == 1
+
+
+def test_no_cell_of_a_long_curve_lacks_length() -> None:
+    near = torch.tensor([0.5, 0.5 + 1e-13], dtype=torch.float64)  # two boundaries that the end of a curve cannot part
+    corners = torch.tensor([[float(i % 2)] for i in range(5000)], dtype=torch.float64)
+    cells = rs.curve_cells(lambda x: torch.relu(x - near), corners)
+    assert cells.lengths.min() > 0
+    assert all((a != b).any() for a, b in pairwise(cells.patterns))
+    assert cells.lengths.sum() == pytest.approx(4999)
 
 
 def test_each_breakpoint_names_the_unit_that_switches() -> None:

@@ -29,6 +29,7 @@ USUAL = ("boundary_crossings", "local_complexity", "local_rank", "total_variatio
 FRUGAL: dict[str, dict[str, Any]] = {
     "local_complexity": {"draws": 2, "engine": "probes", "probes": 4},
     "local_rank": {"points": 64},
+    "robust_accuracy": {"restarts": 1, "steps": 10},
 }
 
 

@@ -56,13 +56,13 @@ class LineCells:
     @cached_property
     def _path(self) -> Floats:
         """The fraction of the length at each corner of the curve."""
-        steps = (self.points[1:] - self.points[:-1]).flatten(1).norm(dim=1).numpy()
-        return np.concatenate([[0.0], np.cumsum(steps)]) / max(float(steps.sum()), np.finfo(float).tiny)
+        so_far = np.concatenate([[0.0], np.cumsum(steps(self.points))])
+        return so_far / max(float(so_far[-1]), np.finfo(float).tiny)
 
     @property
     def length(self) -> float:
         """Of the whole curve."""
-        return float((self.points[1:] - self.points[:-1]).flatten(1).norm(dim=1).sum())
+        return float(steps(self.points).sum())
 
     @property
     def lengths(self) -> Floats:
@@ -82,9 +82,9 @@ class LineCells:
     def _directions(self, places: Floats) -> Tensor:
         """The unit vector along the curve just before each place, (n, *input_shape)."""
         piece = np.clip(np.searchsorted(self._path, places) - 1, 0, len(self.points) - 2)
-        steps: Tensor = self.points[piece + 1] - self.points[piece]
-        size: Tensor = steps.flatten(1).norm(dim=1).clamp_min(1e-300)
-        return steps / size.view(-1, *[1] * (steps.dim() - 1))
+        step: Tensor = self.points[piece + 1] - self.points[piece]
+        size: Tensor = step.flatten(1).norm(dim=1).clamp_min(1e-300)
+        return step / size.view(-1, *[1] * (step.dim() - 1))
 
     def affine_maps(self) -> tuple[Floats, Floats]:
         """Slope (n, k) per unit of length and value (n, k) of the outputs at the centre of each cell."""
@@ -151,13 +151,23 @@ def curve_cells(
 ) -> LineCells:
     """The exact linear regions along a polyline through points (k, *input_shape), back to its start if `closed`.
 
-    A corner of the curve is a breakpoint only if a unit switches there.
+    A cell is a stretch of positive length, as long as possible, with one pattern. So a point that follows itself makes
+    no cell and is left out of the corners, and a curve that touches a boundary and comes back on the same side stays in
+    its cell; a corner is a breakpoint only if a unit switches there. A stretch that runs within a boundary has the
+    pattern that `net.patterns` gives it: a ReLU at 0 is closed. A curve whose points are all the same is one cell of
+    length 0. The start of a closed curve is no breakpoint, but its first and its last cell are counted apart.
+
+    >>> corners = torch.tensor([[1.0], [0.0], [0.0], [1.0], [-1.0]])
+    >>> curve_cells(torch.nn.ReLU(), corners).lengths
+    array([3., 1.])
     """
     if len(points) < 2:
         raise ValueError(f"a curve needs at least 2 points, got {len(points)}")
     net = exact(as_network(model, points))
-    curve = torch.cat([points, points[:1]]) if closed else points
-    return cells_along(net, [curve.detach()], max_cells, show_progress)[0]
+    curve = net_points(net, torch.cat([points, points[:1]]).detach() if closed else points.detach())
+    moved = np.flatnonzero(steps(curve) > 0) + 1
+    corners = np.concatenate([[0], moved if len(moved) else [1]])
+    return cells_along(net, [curve[corners]], max_cells, show_progress)[0]
 
 
 def as_network_of_points(model: Model | Network, points: Tensor) -> Network:
@@ -259,24 +269,59 @@ def net_points(net: Network, curve: Tensor) -> Tensor:
     return net.checked(curve.cpu().double().reshape(len(curve), *net.input_shape))
 
 
+def steps(curve: Tensor) -> Floats:
+    """The lengths of the straight parts of a polyline (k, ...): (k - 1,)."""
+    return np.asarray((curve[1:] - curve[:-1]).flatten(1).norm(dim=1).numpy())
+
+
 def gathered(net: Network, curve: Tensor, chains: Chains, sweep: Sweep, number: int) -> LineCells:
-    """The cells of one curve: pieces in order, those with the same pattern joined."""
-    order = kernels.chain(chains.begins[number], chains.after)
-    pieces, patterns = order[:-1], chains.patterns[order[:-1]]
-    new = np.flatnonzero((patterns[1:] != patterns[:-1]).any(axis=1)) + 1  # pieces at whose start a cell begins
-    ends = np.concatenate([[0], new, [len(pieces)]])
+    """The cells of one curve: pieces in order, those with the same pattern joined, those without length left out."""
     assert sweep.outputs is not None
-    cells = LineCells(
+    order = kernels.chain(chains.begins[number], chains.after)
+    whole = LineCells(
         points=curve,
-        breakpoints=np.zeros(len(new)),
-        packed_patterns=patterns[ends[:-1]],
+        breakpoints=np.zeros(0),
+        packed_patterns=chains.patterns[order[:1]],
         columns=tuple(sweep.columns),
         site=np.zeros(0, np.int32),
         unit=np.zeros(0, np.int32),
         sites=net.sites,
-        outputs=sweep.outputs[order[ends]],
+        outputs=sweep.outputs[order[[0, -1]]],
         network=net,
     )
-    site, unit = owners(chains.label[order[new]], sweep.boundaries)
-    fractions = np.interp(chains.place[order[new]], np.arange(len(curve)), cells._path)
-    return replace(cells, breakpoints=fractions, site=site, unit=unit)
+    fractions = np.interp(chains.place[order], np.arange(len(curve)), whole._path)
+    pieces = np.flatnonzero(np.diff(fractions) > 0)  # those whose ends rounding has not made one
+    if not len(pieces):
+        return whole
+    patterns = chains.patterns[order[pieces]]
+    new = np.flatnonzero((patterns[1:] != patterns[:-1]).any(axis=1)) + 1  # pieces at whose start a cell begins
+    starts = pieces[new]
+    site, unit = owners(chains.label[order[starts]], sweep.boundaries)
+    cells = replace(
+        whole,
+        breakpoints=fractions[starts],
+        packed_patterns=patterns[np.concatenate([[0], new])],
+        site=site,
+        unit=unit,
+        outputs=sweep.outputs[order[np.concatenate([[0], starts, [-1]])]],
+    )
+    return named_at_corners(cells)
+
+
+def named_at_corners(cells: LineCells) -> LineCells:
+    """The same cells, with the unit that switches where the curve crosses a boundary just at a corner of its own."""
+    which = np.flatnonzero(cells.site < 0)
+    if not len(which):
+        return cells
+    net, site, unit = cells.network, cells.site.copy(), cells.unit.copy()
+    before, after = (net.patterns(cells.at(cells.centres[which + side])) for side in (0, 1))
+    values = [v.flatten(1) for v in net.preactivations(cells.at(cells.breakpoints[which]))]
+    off = torch.cat([
+        (v[..., None] - torch.tensor(s.breakpoints, dtype=v.dtype)).abs().amin(dim=2)
+        for v, s in zip(values, net.sites, strict=True)
+    ], dim=1)  # fmt: skip
+    nearest = (off + (before == after) * (1 + off.max())).argmin(dim=1).numpy()  # if it can be, one that has switched
+    firsts = np.cumsum([0, *(s.units for s in net.sites)])
+    site[which] = np.searchsorted(firsts, nearest, side="right") - 1
+    unit[which] = nearest - firsts[site[which]]
+    return replace(cells, site=site, unit=unit)

@@ -18,7 +18,7 @@ from regionscope.files import whole_file
 from regionscope.geometry import certificates, decision, kernels, maps
 from regionscope.geometry.patterns import Column, Ints, owners, unpacked
 from regionscope.geometry.planes import Plane, Planes, as_array
-from regionscope.geometry.predicates import Floats, Words
+from regionscope.geometry.predicates import Floats, Words, rounding_bound
 from regionscope.geometry.subdivision import Indices, Subdivision, mean_corners, subdivide
 from regionscope.geometry.sweep import Sweep, exact, say_if_compiling
 from regionscope.tracing.network import Network, Site
@@ -44,14 +44,21 @@ class Edges:
 
 @dataclass(frozen=True)
 class DecisionBoundary:
-    """Segments (n, 2, 2) along which the two `classes` (n, 2) share the largest output, in the cell `cell` (n,).
+    """The common border of the open sets on each of which the decision is one and the same, as segments (n, 2, 2).
 
-    A network with one output has its boundary where that is zero; its second class is -1.
+    The decision at a point is the set of outputs that are largest there. So an output that only touches the largest,
+    as 0 touches |x|, makes no boundary, and no tie on the rim of the domain does. Where several outputs are largest on
+    an open set, that tie is a decision of its own: it has a border with others, and the cells that hold such sets are
+    `tied_cells`. Every piece of the boundary is there once, whichever cells it separates.
+
+    Along each segment the two `classes` (n, 2) share the largest output; it lies in the cell `cell` (n,) or on a side
+    of it. A network with one output decides by its sign: it competes with zero, whose number is -1.
     """
 
     segments: Floats
     classes: NDArray[np.int64]
     cell: NDArray[np.int64]
+    tied_cells: NDArray[np.int64]
 
     @property
     def length(self) -> float:
@@ -178,26 +185,25 @@ class PlaneCells:
         return np.asarray(scipy.sparse.csgraph.connected_components(joined, directed=False)[1], np.int32)
 
     def decision_boundary(self) -> DecisionBoundary:
-        """Where the largest output changes, exactly, clipped to each cell; for any number of classes."""
+        """Where the decision changes, exactly, for any number of outputs; see `DecisionBoundary`."""
         if self.outputs is None:
             raise ValueError("these cells stop at a layer: the network's output is not affine in them")
-        ends, who = decision.segments(self.vertices, self.outputs, self.offsets, self.corners)
-        segments, cell = ends.reshape(-1, 2, 2), who[:, 0]
-        beyond = self._across(segments, cell)  # a tie along a side counts only if the class changes there
-        kept = (beyond == cell) | (self._classes_at_centres[beyond] != self._classes_at_centres[cell])
-        return DecisionBoundary(segments[kept], who[kept, 1:], cell[kept])
+        single = self.outputs.shape[1] == 1
+        f = np.pad(self.outputs, ((0, 0), (0, 1))) if single else self.outputs  # a single output competes with zero
+        cells, tolerance = (self.vertices, f, self.offsets, self.corners), rounding_bound(f)
+        ends, owners, tied = decision.through_cells(*cells, tolerance)
+        more_ends, more_owners = decision.along_sides(*cells, self.edges.vertices, self.edges.cells, tolerance)
+        segments = np.array(ends + more_ends, np.float64).reshape(-1, 2, 2)
+        who = np.array(owners + more_owners, np.int64).reshape(-1, 3)
+        who[:, 2] = -1 if single else who[:, 2]
+        long = np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1) > rounding_bound(self.vertices)
+        return DecisionBoundary(segments[long], who[long, 1:], who[long, 0], np.array(tied, np.int64))
 
     @cached_property
     def _classes_at_centres(self) -> NDArray[np.int64]:
         assert self.outputs is not None
         centre = mean_corners(self.outputs, self.offsets, self.corners)
         return np.asarray(centre.argmax(axis=1) if centre.shape[1] > 1 else centre[:, 0] > 0, np.int64)
-
-    def _across(self, segments: Floats, cell: Indices) -> Indices:
-        """The cell just beyond each segment, seen from the centre of its own: another one if it runs along a side."""
-        middle = segments.mean(axis=1)
-        beyond = self.locate(middle + 1e-7 * (middle - self.centres[cell]))
-        return np.where(beyond >= 0, beyond, cell)
 
     def locate(self, u: ArrayLike) -> Indices:
         """The cell that holds each point with plane coordinates u (n, 2); -1 outside the domain."""

@@ -1,6 +1,8 @@
 """How far it is to where the network bends, and to where its decision changes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import torch
@@ -8,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from regionscope.geometry.predicates import ROUNDING
+from regionscope.measures.classification import checked_labels, leads
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Directions, Routes, exact_directions, points_at_once, unit_directions
 from regionscope.points import Data, all_points
@@ -82,8 +86,13 @@ def directions_for(net: Network, norm: str) -> Directions:
     return exact_directions(net) if norm == "l2" else unit_directions(net)
 
 
-def slopes_at(routes: Routes, x: Tensor, norm: str) -> list[tuple[Tensor, Tensor]]:
-    """The values (n, units) of every site at points x and the norms of their gradients that belong to a distance."""
+def slopes_at(
+    routes: Routes, x: Tensor, norm: str, on_output: Callable[[Tensor], None] = lambda tangents: None
+) -> list[tuple[Tensor, Tensor]]:
+    """The values (n, units) of every site at points x and the norms of their gradients that belong to a distance.
+
+    `on_output` is given the tangents of the output, chunk by chunk of the directions.
+    """
     values: dict[int, Tensor] = {}
     norms: dict[int, Tensor] = {}
 
@@ -93,7 +102,7 @@ def slopes_at(routes: Routes, x: Tensor, norm: str) -> list[tuple[Tensor, Tensor
         values[number], norms[number] = z, some if before is None else joined(before, some, norm)
 
     for route in routes.each():
-        route.follow(x, visit)
+        on_output(route.follow(x, visit))
     return [(values[number], norms[number]) for number in range(len(routes.net.sites))]
 
 
@@ -134,6 +143,8 @@ def certified_radius(
 
     The smaller of the distance to the region's border and, for the region's affine map, to the decision boundary: a
     lower bound on the distance to any adversarial example, and that distance itself where the second is the smaller.
+    A tie for the largest output is wrong, as in `robust_accuracy`. Computed in float64 for the function that the
+    weights define, and rounded towards zero. A network that is not piecewise linear has no such radius: an error.
 
     >>> model = torch.nn.Linear(2, 2)
     >>> _ = model.weight.data.copy_(torch.eye(2)), model.bias.data.zero_()
@@ -143,29 +154,58 @@ def certified_radius(
     points = all_points(data)
     net = as_network(model, points[:1])
     points = net.checked(points)
-    if labels.shape != (len(points),):
-        raise ValueError(f"labels must be ({len(points)},), got {tuple(labels.shape)}")
-    along = directions_for(net, "l2")
+    labels = checked_labels(labels, net, points)
+    if not net.piecewise_linear:
+        raise ValueError(
+            "the network is not piecewise linear: it has no linear regions, and its gradient at a point says nothing"
+            " about the outputs around it, so there is no certified radius; robust_accuracy attacks any network"
+        )
+    precise = net.frozen()
+    along = directions_for(precise, "l2")
     parts = []
     with torch.no_grad():
-        at_once = batch_size or points_at_once(net, along)
-        routes = Routes(net, along, output=True)
+        at_once = batch_size or points_at_once(precise, along)
+        routes = Routes(precise, along, output=True)
         batches = zip(points.split(at_once), labels.split(at_once), strict=True)
         for x, y in tqdm(batches, desc="certified radius", disable=not show_progress):
-            outputs = net(x).reshape(len(x), -1)
-            if outputs.shape[1] < 2:
-                raise ValueError("a certified radius needs at least two outputs, one a class")
-            rows = torch.arange(len(x), device=x.device)
-            margins = outputs[rows, y, None] - outputs  # (n, k)
-            slopes = torch.zeros_like(margins)
-            for route in routes.each():
-                tangents = route.follow(x)
-                slopes = torch.hypot(slopes, along.norms(tangents[:, rows, y, None] - tangents))
-            flat = slopes <= 0
-            reach = torch.where(flat, torch.inf, margins / torch.where(flat, 1.0, slopes))
-            reach[rows, y] = torch.inf
-            wrong = (margins < 0).any(dim=1)
-            inside = nearest(routes, x, "l2", good=False)[0]
-            parts.append(torch.where(wrong, 0.0, torch.minimum(inside, reach.min(dim=1).values)))
-    found = torch.cat(parts).cpu().double().numpy()
+            right = leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
+            parts.append(torch.where(right, safe_radii(routes, x.double(), y), 0.0))
+    found = torch.cat(parts).cpu().numpy()
     return Estimate("certified radius", found, exact=True, unit="length (lower bound on the adversarial distance)")
+
+
+# Radii are short by this share, far more than rounding can leave in a gradient norm or in a quotient.
+SHORT = 1e-9
+
+
+def safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
+    """The certified radius of each point (n,), rounded towards zero; 0 where the label's output does not win."""
+    radius = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
+    scale, rows = torch.zeros_like(radius), torch.arange(len(x), device=x.device)
+    apart: list[Tensor] = []  # of each chunk, how fast the label's output leaves the others, (n, k)
+
+    def on_output(tangents: Tensor) -> None:
+        apart.append(routes.along.norms(tangents[:, rows, labels, None] - tangents))
+
+    for site, (z, slopes) in zip(routes.net.sites, slopes_at(routes, x, "l2", on_output), strict=True):
+        scale = torch.maximum(scale, z.abs().amax(dim=1))
+        for b in site.breakpoints:
+            radius = torch.minimum(radius, safe_distances((z - b).abs(), slopes, scale))
+    outputs = routes.net(x).reshape(len(x), -1)
+    ahead = outputs[rows, labels, None] - outputs  # (n, k)
+    ahead[rows, labels] = torch.inf
+    scale = torch.maximum(scale, outputs.abs().amax(dim=1))
+    radius = torch.minimum(radius, safe_distances(ahead, reduce(torch.hypot, apart), scale))
+    radius = (1 - SHORT) * radius - ROUNDING * x.flatten(1).norm(dim=1)
+    return torch.where(leads(outputs, labels) > 0, radius.clamp_min(0), 0.0)
+
+
+def safe_distances(gaps: Tensor, slopes: Tensor, scale: Tensor) -> Tensor:
+    """The least distance at which a gap closes, (n,), less what rounding can make of it.
+
+    A value is a sum of terms that are about as large as the values before it (`scale`) or as its slope times |x|. Its
+    rounding is a share of both: the first is taken off the gap here, the second off the distance in the end.
+    """
+    flat = slopes <= 0
+    distances = (gaps - ROUNDING * scale[:, None]) / torch.where(flat, 1.0, slopes)
+    return torch.where(flat, torch.inf, distances).amin(dim=1)

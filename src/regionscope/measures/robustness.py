@@ -1,23 +1,22 @@
 """How often a classifier stays right under attack."""
 
-import warnings
 from collections.abc import Callable
-from typing import Any
 
 import torch
-from captum.robust import FGSM, PGD
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
+from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, attacked
+from regionscope.measures.classification import checked_labels, leads
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import Model, as_network
 
-Attack = Callable[[Callable[[Tensor], Tensor], Tensor, Tensor], Tensor]  # network, points, labels -> attacked points
+Attack = Callable[[Outputs, Tensor, Tensor], Tensor]  # network, points, labels -> attacked points
 
 
+@torch.inference_mode(False)  # attacks need gradients wherever they are called
 def robust_accuracy(
     model: Model | Network,
     data: Data,
@@ -25,18 +24,26 @@ def robust_accuracy(
     attack: str | Attack | None = None,
     *,
     radius: float = 8 / 255,
-    steps: int = 10,
+    steps: int = 20,
     step_size: float | None = None,
     norm: str = "Linf",
-    bounds: tuple[float, float] = (float("-inf"), float("inf")),
+    bounds: tuple[float, float] = UNBOUNDED,
+    restarts: int = 5,
+    loss: str = "margin",
+    generator: torch.Generator | None = None,
     batch_size: int = 256,
     show_progress: bool = False,
 ) -> Estimate:
     """The share of points that are classified right after an attack: an upper bound on the true robust accuracy.
 
-    `attack` is "pgd" (the default: `steps` steps of `step_size`, a quarter of the radius if not given), "fgsm", "none"
-    for the plain accuracy, or any function of a network, points and labels that returns attacked points. The attacks
-    are captum's, on the cross-entropy of the outputs, within `radius` in `norm` ("Linf" or "L2") and `bounds`.
+    A point is right if the output of its label is the largest; a tie is wrong. Only points that are right are attacked,
+    within `radius` in `norm` ("Linf" or "L2") and `bounds`, and one mistake at any step of any restart counts.
+    `attack` is "pgd" (the default: steps of `step_size`, a quarter of the radius if not given), "apgd" (momentum, and
+    steps that adapt from twice the radius on), "fgsm" (one step of the radius), "none" for the plain accuracy, or any
+    function of a network, points and labels that returns attacked points. `loss` is what they climb: "margin", the lead
+    of another output over the label's, or "cross-entropy", which is flat where the softmax is saturated. The first of
+    the `restarts` begins at the point, the others at random places (`generator`; one with seed 0 if not given); with
+    the margin they aim at several classes in turn, the nearest first.
 
     >>> model = torch.nn.Linear(2, 2)
     >>> _ = model.weight.data.copy_(torch.eye(2)), model.bias.data.zero_()
@@ -47,48 +54,47 @@ def robust_accuracy(
     points = all_points(data)
     net = as_network(model, points[:1])
     points = net.checked(points)
-    if labels.shape != (len(points),):
-        raise ValueError(f"labels must be ({len(points)},), got {tuple(labels.shape)}")
-    if not radius > 0 or steps < 1:
-        raise ValueError(f"radius must be positive and steps at least 1, got {radius} and {steps}")
-    run = (
-        attack if callable(attack) else built_in(attack or "pgd", radius, steps, step_size or radius / 4, norm, bounds)
-    )
-    program = net.program.pruned([net.output])
-
-    def outputs(x: Tensor) -> Tensor:
-        return program.run(x)[0].reshape(len(x), -1)
-
-    right = []
+    labels = checked_labels(labels, net, points)
+    outputs, right = _outputs(net), []
+    if not callable(attack) and attack != "none":
+        settings = Settings(attack or "pgd", radius, steps, step_size, norm, bounds, restarts, loss)
+        attack = built_in(settings, points, generator or torch.Generator().manual_seed(0))
     batches = list(zip(points.split(batch_size), labels.split(batch_size), strict=True))
     for x, y in tqdm(batches, desc="attacking", disable=not show_progress):
-        with warnings.catch_warnings():  # captum says at every step that it sets requires_grad
-            warnings.filterwarnings("ignore", message="Input Tensor 0 did not already require gradients")
-            attacked = run(outputs, x.clone(), y).detach()
-        with torch.no_grad():
-            right.append(outputs(attacked).argmax(dim=1) == y)
-    name = "accuracy" if attack == "none" else "robust accuracy"
-    return Estimate(name, torch.cat(right).cpu().double().numpy(), exact=attack == "none", unit="share of points")
+        stands = _right(outputs, x, y)
+        if callable(attack) and stands.any():
+            x, y = x[stands], y[stands]
+            stands[stands.clone()] = _right(outputs, _checked(attack(outputs, x.clone(), y), x), y)
+        right.append(stands)
+    name = "robust accuracy" if callable(attack) else "accuracy"
+    found = torch.cat(right).cpu().double().numpy()
+    return Estimate(name, found, exact=not callable(attack), unit="share of points")
 
 
-def built_in(name: str, radius: float, steps: int, step_size: float, norm: str, bounds: tuple[float, float]) -> Attack:
-    """One of captum's attacks, or none."""
-    if norm not in ("Linf", "L2"):
-        raise ValueError(f"norm must be Linf or L2, got {norm!r}")
+def built_in(settings: Settings, points: Tensor, generator: torch.Generator) -> Attack:
+    """One of the attacks of this library, if all points keep to the bounds."""
+    low, high = settings.bounds
+    if points.min() < low or points.max() > high:
+        raise ValueError(
+            f"points must keep to the bounds {settings.bounds}, they are from {points.min():g} to {points.max():g};"
+            " give the bounds of the data as the network takes it"
+        )
+    return lambda outputs, x, y: attacked(outputs, x, y, settings, generator)
 
-    def loss(outputs: Tensor, labels: Tensor) -> Tensor:
-        return cross_entropy(outputs, labels, reduction="none")
 
-    def pgd(network: Any, x: Tensor, y: Tensor) -> Tensor:
-        attacker = PGD(network, loss, lower_bound=bounds[0], upper_bound=bounds[1])
-        attacked: Tensor = attacker.perturb(x.requires_grad_(), radius, step_size, steps, y, norm=norm)
-        return attacked
+def _outputs(net: Network) -> Outputs:
+    """The outputs of a network as rows (n, k), with gradients."""
+    program = net.program.pruned([net.output])
+    return lambda x: program.run(x)[0].reshape(len(x), -1)
 
-    def fgsm(network: Any, x: Tensor, y: Tensor) -> Tensor:
-        attacked: Tensor = FGSM(network, loss, *bounds).perturb(x.requires_grad_(), radius, y)
-        return attacked
 
-    attacks: dict[str, Attack] = {"pgd": pgd, "fgsm": fgsm, "none": lambda network, x, y: x}
-    if name not in attacks:
-        raise ValueError(f"attack must be pgd, fgsm, none or a function, got {name!r}")
-    return attacks[name]
+@torch.no_grad()
+def _right(outputs: Outputs, x: Tensor, labels: Tensor) -> Tensor:
+    return leads(outputs(x), labels) > 0
+
+
+def _checked(found: Tensor, x: Tensor) -> Tensor:
+    """What an attack returned, if it has the shape of the points."""
+    if found.shape != x.shape:
+        raise ValueError(f"the attack must return points {tuple(x.shape)}, as it got them, not {tuple(found.shape)}")
+    return found.detach()

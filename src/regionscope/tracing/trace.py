@@ -23,6 +23,7 @@ from regionscope.tracing.recording import Recorder, UnsupportedModel
 
 # the program must agree with the model to this share of the largest value
 AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-4}
+ROUNDING = {torch.float64: 1e-14, torch.float32: 4e-6}  # or to this share of the largest value on the way
 # which of the points that are tried form a batch; the first batch is recorded too, to name what mixes its points
 COMPOSITIONS = ((2, 0, 1), (1, 2), (4, 3, 2, 1, 0, 3, 5))
 
@@ -141,6 +142,12 @@ class Recording:
     @property
     def value(self) -> int:
         return self.recorder.value(self.output)
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number that depended on the input, of those that were kept."""
+        kept = [t.abs() for t in (self.recorder.seen or {}).values() if t.is_floating_point()]
+        return max((float(t[t.isfinite()].max()) for t in kept if t.isfinite().any()), default=0.0)
 
 
 class Reached(BaseException):
@@ -358,14 +365,15 @@ def check_constants(network: Network) -> None:
 def check_batches(network: Network, forward: Forward, points: Tensor, allow_smooth: bool) -> None:
     """Compare the network, which takes every point alone, with the model at batches of several compositions."""
     expected = network(points)
+    batch, *others = (list(batch) for batch in COMPOSITIONS)
+    first = forward.recorded(points[batch].clone(), allow_smooth, keep=True)
+    scale = first.largest
     for i in range(2):
-        if not agree(forward.plain(points[i : i + 1]).reshape(expected[i].shape), expected[i]):
+        if not agree(forward.plain(points[i : i + 1]).reshape(expected[i].shape), expected[i], scale):
             raise UnsupportedModel(
                 "the traced program does not reproduce the model at other inputs: forward computes with"
                 " input-dependent values outside torch or keeps a state"
             )
-    batch, *others = (list(batch) for batch in COMPOSITIONS)
-    first = forward.recorded(points[batch].clone(), allow_smooth, keep=True)
     outputs = [(batch, first.output), *((other, forward.plain(points[other])) for other in others)]
     for chosen, output in outputs:
         if output.dim() == 0 or len(output) != len(chosen):
@@ -373,22 +381,27 @@ def check_batches(network: Network, forward: Forward, points: Tensor, allow_smoo
                 f"the model's output must have one row for every point of the batch, got {tuple(output.shape)} for"
                 f" {len(chosen)} points"
             )
-    same = all(as_alone(output, expected[chosen]) for chosen, output in outputs)
+    same = all(as_alone(output, expected[chosen], scale) for chosen, output in outputs)
     entering = [first.recorder.seen[mark.entry] for mark in first.recorder.marks]  # type: ignore[index]
     sites = network.preactivations(points[batch])
-    if not same or len(entering) != len(sites) or not all(map(same_numbers, entering, sites)):
+    if (
+        not same
+        or len(entering) != len(sites)
+        or not all(same_numbers(a, b, scale) for a, b in zip(entering, sites, strict=True))
+    ):
         raise UnsupportedModel(f"a point's values depend on the other points of its batch{culprit(forward, points)}")
 
 
-def as_alone(output: Tensor, rows: Tensor) -> bool:
-    return output.numel() == rows.numel() and agree(output.reshape(rows.shape), rows)
+def as_alone(output: Tensor, rows: Tensor, scale: float) -> bool:
+    return output.numel() == rows.numel() and agree(output.reshape(rows.shape), rows, scale)
 
 
 def culprit(forward: Forward, points: Tensor) -> str:
     """The first operation whose numbers at a batch are not those at its points alone, as far as it can be told."""
     batch = list(COMPOSITIONS[0])
     parts = [points[batch], *points[batch].split(1)]
-    together, *alone = (forward.recorded(part.clone(), True, keep=True).recorder for part in parts)
+    recordings = [forward.recorded(part.clone(), True, keep=True) for part in parts]
+    scale, (together, *alone) = recordings[0].largest, (one.recorder for one in recordings)
     if any([s.operation for s in r.steps] != [s.operation for s in together.steps] for r in alone):
         return ": it does different things for different numbers of points"
     for steps in zip(together.steps, *(r.steps for r in alone), strict=True):
@@ -396,19 +409,20 @@ def culprit(forward: Forward, points: Tensor) -> str:
             if not all(r.facts[value].live for r, value in zip((together, *alone), values, strict=True)):
                 continue
             numbers = [r.seen[v].flatten() for r, v in zip((together, *alone), values, strict=True)]  # type: ignore[index]
-            if not same_numbers(numbers[0], torch.cat(numbers[1:])):
+            if not same_numbers(numbers[0], torch.cat(numbers[1:]), scale):
                 return f": {together.facts[values[0]].place} mixes them or asks for their number"
     return ": they come out in another order"
 
 
-def same_numbers(a: Tensor, b: Tensor) -> bool:
+def same_numbers(a: Tensor, b: Tensor, scale: float) -> bool:
     """Whether two tensors hold the same numbers, in any order."""
-    return a.numel() == b.numel() and agree(a.flatten().sort().values, b.flatten().sort().values)
+    return a.numel() == b.numel() and agree(a.flatten().sort().values, b.flatten().sort().values, scale)
 
 
-def agree(a: Tensor, b: Tensor) -> bool:
+def agree(a: Tensor, b: Tensor, scale: float) -> bool:
+    """Whether two tensors are equal but for rounding; `scale` is the largest number that they were computed from."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     largest = float(b.abs().nan_to_num().max()) if b.numel() else 0.0
-    tolerance = AGREEMENT.get(a.dtype, 2e-2) * (1e-30 + largest)
+    tolerance = max(AGREEMENT.get(a.dtype, 2e-2) * largest, ROUNDING.get(a.dtype, 2e-2) * scale)
     return bool((((a - b).abs() <= tolerance) | (a == b) | (a.isnan() & b.isnan())).all())

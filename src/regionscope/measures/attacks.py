@@ -1,0 +1,265 @@
+"""Adversarial attacks: searches of a ball for a point that a network classifies wrong.
+
+An attack climbs a loss that grows as the network comes nearer to a mistake: the lead of another output over the
+label's, or the cross-entropy. The lead keeps its slope where the softmax is saturated; the cross-entropy is flat there.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from regionscope.measures.classification import leads
+
+Outputs = Callable[[Tensor], Tensor]  # points -> outputs (n, k), with gradients
+NORMS = ("Linf", "L2")
+LOSSES = ("margin", "cross-entropy")
+UNBOUNDED = (-math.inf, math.inf)
+MOST_TARGETS = 16  # of many classes only those with the largest outputs are aimed at: each costs a gradient
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an attack is told: its name, the ball, and how hard to try."""
+
+    attack: str
+    radius: float
+    steps: int
+    step_size: float | None
+    norm: str
+    bounds: tuple[float, float]
+    restarts: int
+    loss: str
+
+    def __post_init__(self) -> None:
+        if self.attack not in ATTACKS:
+            raise ValueError(f"attack must be none, {', '.join(ATTACKS)} or a function, got {self.attack!r}")
+        if self.norm not in NORMS:
+            raise ValueError(f"norm must be {' or '.join(NORMS)}, got {self.norm!r}")
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be {' or '.join(LOSSES)}, got {self.loss!r}")
+        if not 0 < self.radius < math.inf or self.steps < 1:
+            raise ValueError(f"radius must be positive and steps at least 1, got {self.radius} and {self.steps}")
+        if self.step_size is not None and not self.step_size > 0:
+            raise ValueError(f"step_size must be positive, got {self.step_size}")
+        if self.restarts < 1:
+            raise ValueError(f"restarts must be at least 1, got {self.restarts}")
+        if not self.bounds[0] < self.bounds[1]:
+            raise ValueError(f"bounds must be (low, high) with low < high, got {self.bounds}")
+
+    def around(self, x: Tensor) -> "Ball":
+        return Ball(x, self.radius, self.norm, self.bounds)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """All points within a radius of each of the centres (n, ...), in a norm, that keep to the bounds."""
+
+    centres: Tensor
+    radius: float
+    norm: str
+    bounds: tuple[float, float]
+
+    def nearest(self, p: Tensor) -> Tensor:
+        """The point of the ball nearest to each of the points (n, ...)."""
+        away = p - self.centres
+        if self.norm == "Linf":
+            return (self.centres + away.clamp(-self.radius, self.radius)).clamp(*self.bounds)
+        share = (self.radius / _lengths(away)).clamp(max=1.0)
+        # It is centre + share * away, clipped. What is clipped leaves the other entries room for a larger share.
+        for _ in range(8 if self.bounds != UNBOUNDED else 0):
+            there = self.centres + share * away
+            clipped = there != there.clamp(*self.bounds)
+            used = _lengths(torch.where(clipped, there.clamp(*self.bounds) - self.centres, 0.0))
+            room = (self.radius**2 - used**2).clamp_min(0).sqrt()
+            free = _lengths(torch.where(clipped, 0.0, away)).clamp_min(torch.finfo(p.dtype).tiny)
+            share = (room / free).clamp(max=1.0).maximum(share)
+        return (self.centres + share * away).clamp(*self.bounds)
+
+    def uphill(self, gradient: Tensor) -> Tensor:
+        """The step of length 1 that gains most along a gradient (n, ...); no step where that is zero."""
+        if self.norm == "Linf":
+            return gradient.sign()
+        largest = gradient.flatten(1).abs().amax(dim=1).view(_column(gradient))
+        scaled = gradient / torch.where(largest > 0, largest, 1.0)  # the squares of tiny gradients would be zero
+        return scaled / _lengths(scaled).clamp_min(1.0)  # shorter than 1 only where it is zero
+
+    def slopes(self, gradient: Tensor) -> Tensor:
+        """What a step of length 1 gains at the most along a gradient (n, ...): its dual norm, (n,)."""
+        sizes: Tensor = torch.linalg.vector_norm(gradient.flatten(1), ord=1 if self.norm == "Linf" else 2, dim=1)
+        return sizes
+
+    def anywhere(self, generator: torch.Generator) -> Tensor:
+        """A random point around each centre: uniform in the ball, then moved into the bounds."""
+        x, device = self.centres, generator.device
+        if self.norm == "Linf":
+            step = 2 * torch.rand(x.shape, generator=generator, dtype=x.dtype, device=device) - 1
+        else:
+            step = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=device)
+            part = torch.rand(_column(x), generator=generator, dtype=x.dtype, device=device)
+            step *= part ** (1 / x[0].numel()) / _lengths(step)
+        return self.nearest(x + self.radius * step.to(x.device))
+
+
+@dataclass
+class Search:
+    """A search around some points; whoever leads it, the best place that it has looked at is kept."""
+
+    outputs: Outputs
+    ball: Ball
+    labels: Tensor
+    targets: Tensor | None  # the output to aim at for each point; otherwise the largest but the label's
+    loss: str
+    best: Tensor  # (n, ...)
+    lead: Tensor  # (n,) of the label's output there
+
+    @property
+    def done(self) -> bool:
+        """Whether a mistake has been found for every point."""
+        return bool((self.lead <= 0).all())
+
+    def look(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss (n,) and its gradient (n, ...) at one place for each point."""
+        with torch.enable_grad():
+            p = p.detach().requires_grad_()
+            outputs = self.outputs(p)
+            losses = self.losses(outputs)
+        gradient, p = gradient_of(losses, p), p.detach()
+        lead = leads(outputs.detach(), self.labels)
+        better = lead < self.lead
+        self.best = torch.where(better.view(_column(p)), p, self.best)
+        self.lead = torch.where(better, lead, self.lead)
+        return losses.detach(), gradient
+
+    def losses(self, outputs: Tensor) -> Tensor:
+        """What is climbed, (n,)."""
+        if self.loss == "cross-entropy":
+            return cross_entropy(outputs, self.labels, reduction="none")
+        return -(leads(outputs, self.labels) if self.targets is None else ahead(outputs, self.labels, self.targets))
+
+
+def pgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+    """Projected gradient ascent with steps of one size (Madry et al. 2018), a quarter of the radius if not given."""
+    size, p = step_size or search.ball.radius / 4, start
+    for _ in range(steps):
+        _, gradient = search.look(p)
+        if search.done:
+            return
+        p = search.ball.nearest(p + size * search.ball.uphill(gradient))
+    search.look(p)
+
+
+def fgsm(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+    """One step of the whole radius (Goodfellow et al. 2015)."""
+    pgd(search, start, 1, search.ball.radius)
+
+
+def apgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+    """Ascent with momentum and steps that are halved where they gain too little (Croce & Hein 2020, Algorithm 1).
+
+    At each checkpoint a point's step is halved, and it goes back to its best place, if the loss rose at fewer than 3/4
+    of the steps since the last checkpoint, or if neither the step nor the best loss have changed since then.
+    """
+    ball, p, before = search.ball, start, start
+    size = torch.full(_column(p), step_size or 2 * ball.radius, dtype=p.dtype, device=p.device)
+    loss, gradient = search.look(p)
+    top, top_place, top_gradient = loss, p, gradient
+    last_top, last_check = top, 0
+    halved, rises = torch.zeros_like(loss, dtype=torch.bool), torch.zeros_like(loss)
+    for step in range(1, steps + 1):
+        if search.done:
+            return
+        climb = ball.nearest(p + size * ball.uphill(gradient)) - p
+        p, before = ball.nearest(p + (0.75 * climb + 0.25 * (p - before) if step > 1 else climb)), p
+        previous, (loss, gradient) = loss, search.look(p)
+        rises, higher = rises + (loss > previous), loss > top
+        top = torch.where(higher, loss, top)
+        top_place, top_gradient = _chosen(higher, p, top_place), _chosen(higher, gradient, top_gradient)
+        if step in checkpoints(steps):
+            halved = (rises < 0.75 * (step - last_check)) | (~halved & (top == last_top))
+            size, loss = _chosen(halved, size / 2, size), torch.where(halved, top, loss)
+            p, before = _chosen(halved, top_place, p), _chosen(halved, top_place, before)
+            gradient = _chosen(halved, top_gradient, gradient)
+            last_top, last_check, rises = top, step, torch.zeros_like(rises)
+
+
+def checkpoints(steps: int) -> set[int]:
+    """The steps at which `apgd` may halve its own: after 22% of them, then after ever shorter stretches down to 6%."""
+    percent, stretch, found = 22, 22, set()
+    while percent <= 100:
+        found.add(-(-percent * steps // 100))
+        stretch = max(stretch - 3, 6)
+        percent += stretch
+    return found
+
+
+ATTACKS: dict[str, Callable[[Search, Tensor, int, float | None], None]] = {"pgd": pgd, "apgd": apgd, "fgsm": fgsm}
+
+
+def attacked(outputs: Outputs, x: Tensor, labels: Tensor, settings: Settings, generator: torch.Generator) -> Tensor:
+    """For each point the place in its ball where the label's output leads by least, or is beaten, of all looked at.
+
+    The first search starts at the point itself, the others at random places. With the margin loss they aim, in turn,
+    at the class whose border is nearest to first order, at whichever is largest, at the second nearest, and so on.
+    """
+    best, lead = x.clone(), torch.full(labels.shape, math.inf, dtype=x.dtype, device=x.device)
+    left = torch.arange(len(x), device=x.device)
+    aims: list[Tensor | None] = [None]
+    if settings.loss == "margin" and settings.attack != "fgsm":
+        nearest, *others = targets_by_distance(outputs, settings.around(x), labels)
+        aims = [nearest, None, *others]
+    for number in range(settings.restarts if settings.attack != "fgsm" else 1):
+        ball, aim = settings.around(x[left]), aims[number % len(aims)]
+        start = ball.anywhere(generator) if number else ball.centres
+        search = Search(
+            outputs, ball, labels[left], None if aim is None else aim[left], settings.loss, best[left], lead[left]
+        )
+        ATTACKS[settings.attack](search, start, settings.steps, settings.step_size)
+        best[left], lead[left] = search.best, search.lead
+        left = left[search.lead > 0]
+        if not len(left):
+            break
+    return best
+
+
+def targets_by_distance(outputs: Outputs, ball: Ball, labels: Tensor) -> list[Tensor]:
+    """Other outputs (n,), first the one that overtakes the label's nearest to each centre if the slopes stay."""
+    with torch.enable_grad():
+        x = ball.centres.detach().requires_grad_()
+        values = outputs(x)
+        others = values.detach().scatter(1, labels[:, None], -torch.inf)
+        able = others.topk(min(others.shape[1] - 1, MOST_TARGETS), dim=1).indices
+        gaps = [ahead(values, labels, target) for target in able.T]
+    distances = [gap.detach() / ball.slopes(gradient_of(gap, x)) for gap in gaps]
+    return list(able.gather(1, torch.stack(distances, dim=1).argsort(dim=1)).T)
+
+
+def ahead(outputs: Tensor, labels: Tensor, targets: Tensor) -> Tensor:
+    """How far the output of the label is above that of the target, (n,)."""
+    return outputs.gather(1, labels[:, None])[:, 0] - outputs.gather(1, targets[:, None])[:, 0]
+
+
+def gradient_of(values: Tensor, x: Tensor) -> Tensor:
+    """The gradient (n, ...) of one value a point; zero if it does not depend on the point."""
+    if not values.requires_grad:
+        return torch.zeros_like(x)
+    return torch.autograd.grad(values.sum(), x, retain_graph=True, allow_unused=True, materialize_grads=True)[0]
+
+
+def _chosen(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The rows of a where the condition (n,) holds, of b elsewhere."""
+    return torch.where(condition.view(_column(a)), a, b)
+
+
+def _lengths(v: Tensor) -> Tensor:
+    """The l2 norm of each of the vectors (n, ...), in a shape that multiplies them."""
+    lengths: Tensor = torch.linalg.vector_norm(v.flatten(1), dim=1)
+    return lengths.view(_column(v))
+
+
+def _column(x: Tensor) -> tuple[int, ...]:
+    """The shape of one number a point that multiplies points (n, ...)."""
+    return (len(x), *[1] * (x.dim() - 1))
