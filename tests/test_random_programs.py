@@ -1,8 +1,10 @@
 """Random models in every layout: what is traced and measured is what plain evaluations of the model say."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -220,19 +222,54 @@ PROPERTIES: tuple[Callable[[Trial], None], ...] = (
 )
 
 
-def failed(program: Program, properties: tuple[Callable[[Trial], None], ...] = PROPERTIES) -> str | None:
-    """What does not hold of a program, with its source; None if all is well."""
-    trial = Trial(program)
-    for holds in properties:
+def failure(seed: int) -> str | None:
+    """What does not hold of a random program, with its source; None if all is well."""
+    trial = Trial(random_program(seed))
+    for holds in PROPERTIES:
         try:
             holds(trial)
         except Exception as error:
-            return f"{holds.__name__}: {type(error).__name__}: {error}\n{program}"
+            return f"{holds.__name__}: {type(error).__name__}: {error}\n{trial.program}"
     return None
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The cells are few: starting threads would cost more than the work."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(threads)
+
+
 @pytest.mark.parametrize("seed", range(PROGRAMS))
-def test_a_random_program_is_measured_as_it_computes(seed: int) -> None:
-    trial = Trial(random_program(seed))
-    for holds in PROPERTIES:
-        holds(trial)
+def test_a_random_program_is_traced_and_measured_as_it_computes(seed: int) -> None:
+    assert (found := failure(seed)) is None, found
+
+
+@pytest.mark.exhaustive
+def test_many_random_programs_are_traced_and_measured_as_they_compute() -> None:
+    failures = [found for seed in range(PROGRAMS, EXHAUSTIVE) if (found := failure(seed))]
+    assert not failures, "\n\n".join([f"{len(failures)} programs", *failures])
+
+
+# what must be refused
+
+
+def mixes(program: Program) -> bool:
+    """Whether some points of a batch have other outputs than alone, or have none alone."""
+    x = program.points(5)
+    together = program(x)
+    try:
+        alone = torch.cat([program(p[None]) for p in x])
+    except ValueError:  # torch: more than one point is needed
+        return True
+    return bool(((together - alone).abs().amax(dim=1) > 1e-6 * together.abs().max()).sum() > 1)
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_a_model_whose_points_know_of_each_other_is_refused(name: str) -> None:
+    programs = filter(mixes, (random_program(seed, mixing=MIXING[name]) for seed in range(1000)))
+    for program in islice(programs, MIXED):
+        with pytest.raises(rs.UnsupportedModel, match=DEPENDENT.get(name, "depend on the other points")):
+            rs.trace(program, program.points(1 + program.seed % 3, seed=1))
