@@ -1,5 +1,7 @@
 """Steps of random models that are affine: layers, products with constants, sums, and constants mixed in."""
 
+import math
+
 from program_writer import POINTS, Layout, Writer, at, joined, need
 
 LETTERS = "abcdefg"
@@ -42,7 +44,9 @@ def einsum(w: Writer) -> None:
     order = w.rng.sample(range(len(letters)), len(letters))
     result = "".join(letters[i] for i in order).replace(letters[a], "z")
     layout = w.layout.placed(a, (out,)).permuted(order)
-    spelled = w.one(f"'{letters},z{letters[a]}->{result}', h, {weight}", f"'z{letters[a]},{letters}->{result}', {weight}, h")
+    spelled = w.one(
+        f"'{letters},z{letters[a]}->{result}', h, {weight}", f"'z{letters[a]},{letters}->{result}', {weight}, h"
+    )
     w.becomes(f"h = torch.einsum({spelled})", layout)
 
 
@@ -88,7 +92,11 @@ def baddbmm(w: Writer) -> None:
     layout = w.layout.placed(a, (out,))
     product = f"h, {spread}.transpose(1, 2)" if a == 2 else f"{spread}, h"
     bias = w.drawn(1, 1, out) if a == 2 else w.drawn(1, out, 1)
-    spelled = w.one(f"torch.bmm({product})", f"torch.baddbmm({bias}, {product}, alpha=0.5)", f"torch.baddbmm({bias}, {product}, beta=0.3)")
+    spelled = w.one(
+        f"torch.bmm({product})",
+        f"torch.baddbmm({bias}, {product}, alpha=0.5)",
+        f"torch.baddbmm({bias}, {product}, beta=0.3)",
+    )
     w.becomes(f"h = {spelled}", layout)
 
 
@@ -108,7 +116,9 @@ def matrix_and_vector(w: Writer) -> None:
     a = w.axis(1)
     need(len(w.layout.axes) == 2 and len(w.layout.axes[1 - a]) > 1)
     matrix, vector = "h" if a == 1 else "h.t()", w.drawn(w.layout.size(a))
-    spelled = w.one(f"{matrix}.mv({vector})", f"torch.addmv({w.drawn(1)}, {matrix}, {vector}, alpha=0.7)", f"{matrix} @ {vector}")
+    spelled = w.one(
+        f"{matrix}.mv({vector})", f"torch.addmv({w.drawn(1)}, {matrix}, {vector}, alpha=0.7)", f"{matrix} @ {vector}"
+    )
     w.becomes(f"h = {spelled}", w.layout.placed(a))
 
 
@@ -174,6 +184,26 @@ def transposed_convolution(w: Writer) -> None:
     w.becomes(f"h = F.conv_transpose1d(h, {weight})", Layout.of([axes[0], (out,), (length + kernel - 1,)]))
 
 
+def resize_pictures(w: Writer) -> None:
+    """Upsampling, shuffling of pixels and patches of pictures."""
+    axes = w.layout.axes
+    need(len(axes) == 4 and w.layout.points == 0)
+    channels, height, width = (w.layout.size(i) for i in (1, 2, 3))
+    patches = (channels * 2, (height - 1) * width)
+    spelled, sizes = w.one(
+        ("F.interpolate(h, scale_factor=(1.0, 2.0))", (channels, height, 2 * width)),
+        ("F.interpolate(h, size=(3, 2), mode='bilinear')", (channels, 3, 2)),
+        ("F.pixel_shuffle(h, 2)", (channels // 4, 2 * height, 2 * width)),
+        ("F.pixel_unshuffle(h, 2)", (4 * channels, height // 2, width // 2)),
+        ("F.unfold(h, (2, 1))", patches),
+        ("F.avg_pool2d(h, (2, 1), 1)", (channels, height - 1, width)),
+        ("F.adaptive_avg_pool2d(h, (1, 2))", (channels, 1, 2)),
+    )
+    need("shuffle" not in spelled or math.prod(sizes) == w.layout.numbers)
+    need(height > 1)
+    w.becomes(f"h = {spelled}", Layout.of([axes[0], *((size,) for size in sizes)]))
+
+
 def resample(w: Writer) -> None:
     """Average pooling and upsampling of the last axis."""
     axes = w.layout.axes
@@ -181,10 +211,12 @@ def resample(w: Writer) -> None:
     need(len(axes) == 3 and a in w.layout.free and w.layout.size(a) > 1)
     length = w.layout.size(a)
     spelled, count = w.one(
-        ("F.avg_pool1d(h, 2)", length // 2), ("F.avg_pool1d(h, 2, 1)", length - 1), ("F.adaptive_avg_pool1d(h, 2)", 2),
+        ("F.avg_pool1d(h, 2)", length // 2),
+        ("F.avg_pool1d(h, 2, 1)", length - 1),
+        ("F.adaptive_avg_pool1d(h, 2)", 2),
         ("F.interpolate(h, scale_factor=2.0)", 2 * length),
         ("F.interpolate(h, size=5, mode='linear')", 5),
-    )  # fmt: skip
+    )
     w.becomes(f"h = {spelled}", w.layout.placed(a, (count,)))
 
 
@@ -235,11 +267,24 @@ def differences(w: Writer) -> None:
 def scaled(w: Writer) -> None:
     c = w.broadcast()
     spelled = w.one(
-        f"h + {c}", f"{c} - h", f"h * {c}", f"h / ({c}.abs() + 0.5)", "-h", "2 * h - 0.5", "1 - h", f"torch.add({c}, h, alpha=0.7)",
-        f"torch.sub(h, {c}, alpha=-2)", f"torch.rsub(h, {c}, alpha=2)", f"torch.lerp(h, {c}, 0.3)", f"torch.lerp({c}, h, 0.3)",
-        f"torch.addcmul(h, {c}, {w.drawn(1)}, value=0.5)", f"torch.addcmul({w.drawn(1)}, {c}, h, value=-1.5)",
-        f"torch.addcdiv({c}, h, {w.drawn(1)}.abs() + 1, value=0.5)", "h / 2", "torch.true_divide(h, 3)",
-    )  # fmt: skip
+        f"h + {c}",
+        f"{c} - h",
+        f"h * {c}",
+        f"h / ({c}.abs() + 0.5)",
+        "-h",
+        "2 * h - 0.5",
+        "1 - h",
+        f"torch.add({c}, h, alpha=0.7)",
+        f"torch.sub(h, {c}, alpha=-2)",
+        f"torch.rsub(h, {c}, alpha=2)",
+        f"torch.lerp(h, {c}, 0.3)",
+        f"torch.lerp({c}, h, 0.3)",
+        f"torch.addcmul(h, {c}, {w.drawn(1)}, value=0.5)",
+        f"torch.addcmul({w.drawn(1)}, {c}, h, value=-1.5)",
+        f"torch.addcdiv({c}, h, {w.drawn(1)}.abs() + 1, value=0.5)",
+        "h / 2",
+        "torch.true_divide(h, 3)",
+    )
     w.becomes(f"h = {spelled}", w.layout)
 
 
@@ -247,9 +292,13 @@ def masked(w: Writer) -> None:
     """Constants at some entries, or what other entries hold."""
     a, flags = w.axis(), w.flags()
     spelled = w.one(
-        f"h.masked_fill({flags}, 0.4)", f"torch.where({flags}, h, {w.drawn(1)})", f"torch.where({flags}, 0.2, h)",
-        f"torch.where({flags}, h, -2 * h.flip({a}))", f"h * {flags}", f"torch.where({flags}, h, torch.zeros_like(h))",
-    )  # fmt: skip
+        f"h.masked_fill({flags}, 0.4)",
+        f"torch.where({flags}, h, {w.drawn(1)})",
+        f"torch.where({flags}, 0.2, h)",
+        f"torch.where({flags}, h, -2 * h.flip({a}))",
+        f"h * {flags}",
+        f"torch.where({flags}, h, torch.zeros_like(h))",
+    )
     w.becomes(f"h = {spelled}", w.layout)
 
 
@@ -261,12 +310,19 @@ def scatter(w: Writer) -> None:
     part = w.layout.placed(a, (len(chosen),))
     places = f"{name}.view({joined([len(chosen), *[1] * (axes - a - 1)])}).expand({joined(part.sizes())})"
     taken = f"h{at(a, f':{len(chosen)}', axes)}"
+    whole = "h.contiguous()"  # torch writes several entries at once where they share memory, as after unfold
     spelled = w.one(
-        f"h.scatter({a}, {places}, 0.7)", f"h.scatter({a}, {places}, {taken} * 2)", f"h.scatter_add({a}, {places}, {taken})",
-        f"h.index_add({a}, {name}, {taken}, alpha=0.5)", f"h.index_copy({a}, {name}, {taken})", f"h.index_fill({a}, {name}, 0.3)",
-        f"torch.select_scatter(h, h.select({a}, 0) * 2, {a}, {chosen[0]})", f"torch.slice_scatter(h, {taken} + 1, {a}, 0, {len(chosen)})",
-        f"torch.zeros_like(h).scatter({a}, {places}, {taken})", f"h.new_zeros({joined(w.layout.sizes())}).scatter_add({a}, {places}, {taken})",
-    )  # fmt: skip
+        f"h.scatter({a}, {places}, 0.7)",
+        f"h.scatter({a}, {places}, {taken} * 2)",
+        f"h.scatter_add({a}, {places}, {taken})",
+        f"h.index_add({a}, {name}, {taken}, alpha=0.5)",
+        f"h.index_copy({a}, {name}, {taken})",
+        f"h.index_fill({a}, {name}, 0.3)",
+        f"torch.select_scatter({whole}, h.select({a}, 0) * 2, {a}, {chosen[0]})",
+        f"torch.slice_scatter({whole}, {taken} + 1, {a}, 0, {len(chosen)})",
+        f"torch.zeros_like(h).scatter({a}, {places}, {taken})",
+        f"h.new_zeros({joined(w.layout.sizes())}).scatter_add({a}, {places}, {taken})",
+    )
     w.becomes(f"h = {spelled}", w.layout)
 
 
@@ -288,6 +344,6 @@ LAYERS = (
     convolve_in_groups, convolve_in_groups, transposed_convolution, normalise,
 )  # fmt: skip
 AFFINE = (
-    einsum_by_entries, outer_product, resample, total, total_over_two, running_total, centred, differences, scaled,
-    scaled, scaled, masked, masked, scatter, scatter, joined_with_constants,
+    einsum_by_entries, outer_product, resample, resize_pictures, total, total_over_two, running_total, centred,
+    differences, scaled, scaled, scaled, masked, masked, scatter, scatter, joined_with_constants,
 )  # fmt: skip

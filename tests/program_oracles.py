@@ -57,7 +57,7 @@ def symbols(program: Program, x: Tensor) -> Tensor:
 
 
 def changes(program: Program, start: Tensor, end: Tensor, grid: int) -> Tensor:
-    """Where the pattern changes between two points: one place for each step of a grid in which it does, by bisection."""
+    """Where the pattern changes between two points: one place for each step of a grid where it does, by bisection."""
 
     def pattern(t: Tensor) -> Tensor:
         return symbols(program, start + t.view(-1, *[1] * start.dim()) * (end - start))

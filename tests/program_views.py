@@ -122,7 +122,9 @@ def split_axis(w: Writer) -> None:
     k = w.one(*parts)
     layout = w.layout.placed(a, (k,), (size // k,))
     sizes = joined(layout.sizes())
-    spelled = w.one(f"unflatten({w.dim(a)}, ({k}, {size // k}))", f"unflatten({a}, (-1, {size // k}))", f"view({sizes})")
+    spelled = w.one(
+        f"unflatten({w.dim(a)}, ({k}, {size // k}))", f"unflatten({a}, (-1, {size // k}))", f"view({sizes})"
+    )
     w.becomes(f"h = h.{spelled}", layout)
 
 
@@ -187,7 +189,10 @@ def pieces_in_another_order(w: Writer) -> None:
     size = w.layout.size(a)
     k = w.rng.randint(1, size - 1)
     parts = w.one(
-        f"h.split({k}, {w.dim(a)})", f"h.chunk({k + 1}, {a})", f"h.tensor_split([{k}], {a})", f"h.split([{k}, {size - k}], {a})"
+        f"h.split({k}, {w.dim(a)})",
+        f"h.chunk({k + 1}, {a})",
+        f"h.tensor_split([{k}], {a})",
+        f"h.split([{k}, {size - k}], {a})",
     )
     w.becomes(f"h = torch.cat(list({parts})[::-1], {w.dim(a)})", w.layout)
 
@@ -239,7 +244,9 @@ def gather(w: Writer) -> None:
     name = w.integers([w.rng.randrange(w.layout.size(a)) for _ in range(length)])
     layout = w.layout.placed(a, (length,))
     places = f"{name}.view({joined([length, *[1] * (axes - a - 1)])}).expand({joined(layout.sizes())})"
-    w.becomes(f"h = {w.one('h.gather({}, {})', 'torch.take_along_dim(h, dim={}, indices={})').format(a, places)}", layout)
+    w.becomes(
+        f"h = {w.one('h.gather({}, {})', 'torch.take_along_dim(h, dim={}, indices={})').format(a, places)}", layout
+    )
 
 
 def index_two_axes(w: Writer) -> None:

@@ -187,7 +187,9 @@ class Writer:
     def aligned(self) -> list[int]:
         """The sizes of a constant that can be broadcast to `h`: those of the free axes or 1."""
         free = self.layout.free
-        sizes = [self.layout.size(i) if i in free and self.rng.random() < 0.7 else 1 for i in range(len(self.layout.axes))]
+        sizes = [
+            self.layout.size(i) if i in free and self.rng.random() < 0.7 else 1 for i in range(len(self.layout.axes))
+        ]
         while sizes and sizes[0] == 1 and self.rng.random() < 0.5:
             sizes = sizes[1:]
         return sizes or [1]
@@ -221,7 +223,9 @@ class Writer:
         kept = [i for i in range(len(layout.axes)) if i not in axes]
         competitors = math.prod(layout.size(i) for i in axes)
         inside = layout.permuted([*kept, *axes])
-        self.watched(f"watch.races({inside.rows(f'({sign}{tensor}).permute({joined([*kept, *axes])})')}, {competitors})")
+        self.watched(
+            f"watch.races({inside.rows(f'({sign}{tensor}).permute({joined([*kept, *axes])})')}, {competitors})"
+        )
 
 
 def at(axis: int, index: object, axes: int) -> str:

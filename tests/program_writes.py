@@ -66,12 +66,27 @@ def write(w: Writer) -> None:
     mixed = layout.from_rows(f"({w.layout.rows('h')} @ {w.weight(w.layout.numbers, layout.numbers)})")
     w(
         w.one(
-            f"{target} = 0", f"{target} = 0.3", f"{target} = {c}", f"{target} = {mixed}", f"{target} += 0.7", f"{target} *= -0.5",
-            f"{target} -= {c}", f"{target} += {mixed}", f"{view}.zero_()", f"{view}.fill_(0.2)", f"{view}.mul_({c})", f"{view}.neg_()",
-            f"{view}.add_({c}, alpha=0.5)", f"{view}.sub_({mixed}, alpha=2)", f"{view}.copy_({mixed})", f"{view}.div_(2)",
-            f"{view}.lerp_({c}, 0.25)", f"{view}.addcmul_({c}, {mixed}, value=0.5)", f"{view}.copy_({w.drawn(1)})",
+            f"{target} = 0",
+            f"{target} = 0.3",
+            f"{target} = {c}",
+            f"{target} = {mixed}",
+            f"{target} += 0.7",
+            f"{target} *= -0.5",
+            f"{target} -= {c}",
+            f"{target} += {mixed}",
+            f"{view}.zero_()",
+            f"{view}.fill_(0.2)",
+            f"{view}.mul_({c})",
+            f"{view}.neg_()",
+            f"{view}.add_({c}, alpha=0.5)",
+            f"{view}.sub_({mixed}, alpha=2)",
+            f"{view}.copy_({mixed})",
+            f"{view}.div_(2)",
+            f"{view}.lerp_({c}, 0.25)",
+            f"{view}.addcmul_({c}, {mixed}, value=0.5)",
+            f"{view}.copy_({w.drawn(1)})",
         )
-    )  # fmt: skip
+    )
 
 
 def write_data(w: Writer) -> None:
@@ -81,7 +96,11 @@ def write_data(w: Writer) -> None:
     hidden = view.replace("h", "h.data", 1)
     target = assignable(hidden)
     c = layout.from_rows(f"{w.drawn(layout.numbers)}.expand(n, {layout.numbers})")
-    w(w.one(f"{target} = 0.4", f"{target} *= 2", f"{view}.data.mul_(3)", f"h.data.add_({w.drawn(1)})", f"{target} = {c}"))
+    w(
+        w.one(
+            f"{target} = 0.4", f"{target} *= 2", f"{view}.data.mul_(3)", f"h.data.add_({w.drawn(1)})", f"{target} = {c}"
+        )
+    )
 
 
 def bend_a_part(w: Writer) -> None:
@@ -107,7 +126,10 @@ def write_through_another_view(w: Writer) -> None:
     order[a], order[b] = b, a
     view, _ = part(w)
     target = assignable(view)
-    w(f"{name} = h.transpose({a}, {b})", w.one(f"{target} *= 3", f"{target} += 0.5", f"h.mul_({w.drawn(1)})", f"{target} = 0.1"))
+    w(
+        f"{name} = h.transpose({a}, {b})",
+        w.one(f"{target} *= 3", f"{target} += 0.5", f"h.mul_({w.drawn(1)})", f"{target} = 0.1"),
+    )
     ending = w.one("view", "sum", "write")
     if ending == "view":
         w.becomes(f"h = {name}", w.layout.permuted(order))
@@ -121,7 +143,11 @@ def write_flat(w: Writer) -> None:
     """Through a flat view of contiguous memory."""
     name = w.name("v")
     w.differentiable = False
-    w("h = h.clone(memory_format=torch.contiguous_format)", f"{name} = h.view(-1)", w.one(f"{name} *= 2", f"{name} += 0.3", f"{name}.neg_()"))
+    w(
+        "h = h.clone(memory_format=torch.contiguous_format)",
+        f"{name} = h.view(-1)",
+        w.one(f"{name} *= 2", f"{name} += 0.3", f"{name}.neg_()"),
+    )
 
 
 def write_masked(w: Writer) -> None:
@@ -135,13 +161,22 @@ def write_masked(w: Writer) -> None:
     listed = at(a, chosen, count)
     w(
         w.one(
-            f"h{at(a, w.mask(w.layout.size(a)), count)} = 0.5", f"h[{flags}.expand_as(h)] = 0.5", f"h.masked_fill_({flags}, -0.2)",
-            f"h{listed} = 0.1", f"h{listed} += 1", f"h{listed} = h{at(a, chosen[::-1], count)}", f"h{listed} *= {w.drawn(1)}",
-            f"h.index_fill_({a}, {name}, 0.2)", f"h.scatter_({a}, {places}, -0.3)", f"h.scatter_({a}, {places}, h{first} * 2)",
-            f"h.scatter_add_({a}, {places}, h{first}.clone())", f"h.index_add_({a}, {name}, h{first}.clone(), alpha=2)",
-            f"h.index_copy_({a}, {name}, h{first}.clone())", f"h{at(a, name, count)} = h{first}.clone()",
+            f"h{at(a, w.mask(w.layout.size(a)), count)} = 0.5",
+            f"h[{flags}.expand_as(h)] = 0.5",
+            f"h.masked_fill_({flags}, -0.2)",
+            f"h{listed} = 0.1",
+            f"h{listed} += 1",
+            f"h{listed} = h{at(a, chosen[::-1], count)}",
+            f"h{listed} *= {w.drawn(1)}",
+            f"h.index_fill_({a}, {name}, 0.2)",
+            f"h.scatter_({a}, {places}, -0.3)",
+            f"h.scatter_({a}, {places}, h{first} * 2)",
+            f"h.scatter_add_({a}, {places}, h{first}.clone())",
+            f"h.index_add_({a}, {name}, h{first}.clone(), alpha=2)",
+            f"h.index_copy_({a}, {name}, h{first}.clone())",
+            f"h{at(a, name, count)} = h{first}.clone()",
         )
-    )  # fmt: skip
+    )
 
 
 def fill_a_buffer(w: Writer) -> None:
@@ -149,9 +184,15 @@ def fill_a_buffer(w: Writer) -> None:
     a, count, name = w.axis(2), len(w.layout.axes), w.name("o")
     sizes = joined(w.layout.sizes())
     even, odd = (at(a, f"{i}::2", count) for i in (0, 1))
+    fresh = (
+        "torch.zeros_like(h)",
+        "torch.empty_like(h)",
+        f"torch.zeros({sizes}, dtype=x.dtype)",
+        f"h.new_empty({sizes})",
+    )
     w.differentiable = False
     w(
-        f"{name} = {w.one('torch.zeros_like(h)', 'torch.empty_like(h)', f'torch.zeros({sizes}, dtype=x.dtype)', f'h.new_empty({sizes})')}",
+        f"{name} = {w.one(*fresh)}",
         f"{name}{even} = h{even} * 2",
         f"{name}{odd} = {w.one(f'h{odd}', f'-h{odd}', f'h{odd} + 0.2', '0.6')}",
         f"h = {name}",

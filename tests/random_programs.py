@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from program_affine import AFFINE, LAYERS
 from program_bends import BENDS, pair
 from program_views import PLACES, VIEWS
@@ -182,9 +181,13 @@ def branch(w: Writer) -> None:
         w.becomes(f"h = torch.stack([h, {name}], {a})", layout.inserted(a, (2,)))
     else:
         spelled = w.one(
-            f"h + {name}", f"torch.sub({name}, h, alpha=0.5)", f"torch.lerp(h, {name}, 0.4)", f"h.add({name}, alpha=-1.5)",
-            f"torch.addcmul(h, {name}, {w.drawn(1)}, value=2)", f"torch.where({w.flags()}, h, {name})",
-        )  # fmt: skip
+            f"h + {name}",
+            f"torch.sub({name}, h, alpha=0.5)",
+            f"torch.lerp(h, {name}, 0.4)",
+            f"h.add({name}, alpha=-1.5)",
+            f"torch.addcmul(h, {name}, {w.drawn(1)}, value=2)",
+            f"torch.where({w.flags()}, h, {name})",
+        )
         w(f"h = {spelled}")
 
 

@@ -140,7 +140,9 @@ EXACT: dict[str, Callable[[Callable[[Tensor], Tensor]], rs.Estimate]] = {
     "good units": lambda model: rs.good_units(model, x),
     "certified radius": lambda model: rs.certified_radius(model, x, points_first(x).argmax(dim=1)),
     "region count": lambda model: rs.local_region_count(model, x, radius=0.7, axes=np.eye(6)[:2]),
-    "region count in a disc": lambda model: rs.local_region_count(model, x, radius=0.7, axes=np.eye(6)[2:4], shape="disc"),
+    "region count in a disc": lambda model: rs.local_region_count(
+        model, x, radius=0.7, axes=np.eye(6)[2:4], shape="disc"
+    ),
 }
 
 
