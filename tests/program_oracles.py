@@ -66,7 +66,7 @@ def changes(program: Program, start: Tensor, end: Tensor, grid: int) -> Tensor:
     at_places = pattern(places)
     changed = (at_places[1:] != at_places[:-1]).any(dim=1)
     low, high, before = places[:-1][changed], places[1:][changed], at_places[:-1][changed]
-    for _ in range(35):
+    for _ in range(30):
         middle = (low + high) / 2
         same = (pattern(middle) == before).all(dim=1) if len(middle) else changed[:0]
         low, high = torch.where(same, middle, low), torch.where(same, high, middle)

@@ -117,6 +117,22 @@ def bend_a_part(w: Writer) -> None:
     w.left(name, layout)
 
 
+def bend_under_a_view(w: Writer) -> None:
+    """An activation in place on the whole, read through a view that was made before."""
+    owned(w)
+    view, layout = part(w)
+    line, breakpoints = w.one(*IN_PLACE)
+    name, weight = w.name("v"), w.weight(w.layout.numbers, layout.numbers)
+    if max(breakpoints) > 1:
+        w("h *= 4")
+    w(f"{name} = {view}")
+    w.bends("h", w.layout, *breakpoints)
+    w(line.format("h"))
+    w.left("h", w.layout)
+    seen = f"F.linear({layout.rows(name)}, {weight})"
+    w(f"h = h + {w.layout.from_rows(seen)}")
+
+
 def write_through_another_view(w: Writer) -> None:
     """What a view shows after its base was written, or its base after a view was."""
     owned(w)
@@ -223,6 +239,6 @@ def turn_in_place(w: Writer) -> None:
 
 
 WRITES = (
-    *[write] * 5, write_data, write_data, *[bend_a_part] * 3, write_through_another_view, write_through_another_view,
-    write_flat, write_masked, write_masked, write_masked, fill_a_buffer, accumulate, turn_in_place,
+    *[write] * 5, write_data, write_data, *[bend_a_part] * 3, bend_under_a_view, write_through_another_view,
+    write_through_another_view, write_flat, write_masked, write_masked, write_masked, fill_a_buffer, accumulate, turn_in_place,
 )  # fmt: skip

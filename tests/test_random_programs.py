@@ -15,10 +15,10 @@ from torch import Tensor
 
 import regionscope as rs
 
-PROGRAMS = 300
+PROGRAMS = 200
 EXHAUSTIVE = 5000
 MIXED = 3  # random programs for each way to mix points
-GRID = 400  # steps on a line
+GRID = 250  # steps on a line
 
 
 def near(a: Tensor, b: Tensor, share: float) -> bool:
@@ -43,7 +43,7 @@ def outputs_are_the_models_at_any_batch(t: Trial) -> None:
 def preactivations_are_those_of_the_point_alone(t: Trial) -> None:
     whole = t.net.preactivations(t.x)
     assert [tuple(v.shape) for v in whole] == [(t.n, *site.shape) for site in t.net.sites]
-    for i in range(t.n):
+    for i in (0, 3, t.n - 1):
         for together, alone in zip(whole, t.net.preactivations(t.x[i : i + 1]), strict=True):
             assert near(together[i : i + 1], alone, SAME)
     shifted = t.net.preactivations(t.x[2:6].flip(0))
@@ -112,14 +112,15 @@ def local_rank_is_the_rank_of_the_jacobian(t: Trial) -> None:
 
 def crossings_are_the_boundaries_between_vertices(t: Trial) -> None:
     d, radius = math.prod(t.program.input_shape), 0.3
-    found = rs.boundary_crossings(t.net, t.x, radius=radius, frame=np.eye(d)).per_point
-    for x, count in zip(t.x, found, strict=True):
-        arms = radius * torch.eye(d, dtype=x.dtype).view(d, *x.shape)
-        z = flat_preactivations(t.net, torch.cat([x + arms, x - arms]))
-        gaps = z[:, [unit for unit, _ in t.breakpoints]] - z.new_tensor([b for _, b in t.breakpoints])
-        close = (gaps.abs() <= SAME * (1 + z.abs().max())).any(dim=0)  # rounding may choose the side
-        crossed = (gaps > 0).any(dim=0) & (gaps <= 0).any(dim=0)
-        assert (crossed & ~close).sum() <= count <= (crossed | close).sum()
+    found = torch.from_numpy(rs.boundary_crossings(t.net, t.x, radius=radius, frame=np.eye(d)).per_point)
+    arms = radius * torch.eye(d, dtype=t.x.dtype).view(d, *t.program.input_shape)
+    z = flat_preactivations(t.net, (t.x[:, None] + torch.cat([arms, -arms])).flatten(0, 1))
+    gaps = z[:, [unit for unit, _ in t.breakpoints]] - z.new_tensor([b for _, b in t.breakpoints])
+    gaps = gaps.view(t.n, 2 * d, -1)
+    close = (gaps.abs() <= SAME * (1 + z.abs().max())).any(dim=1)  # rounding may choose the side
+    crossed = (gaps > 0).any(dim=1) & (gaps <= 0).any(dim=1)
+    assert ((crossed & ~close).sum(dim=1) <= found).all()
+    assert (found <= (crossed | close).sum(dim=1)).all()
 
 
 def certified_radius_is_the_nearer_of_border_and_decision(t: Trial) -> None:
@@ -189,6 +190,8 @@ def the_model_is_affine_in_every_cell_of_a_line(t: Trial) -> None:
 
 
 def plane_cells_tile_the_plane_and_the_model_is_affine_in_each(t: Trial) -> None:
+    if t.program.seed % 3:
+        return  # enough of them
     plane = rs.Plane.around(t.x[4], 0.8, generator=torch.Generator().manual_seed(t.program.seed))
     cells = rs.plane_cells(t.net, plane)
     assert cells.areas.sum() == pytest.approx(plane.area)
