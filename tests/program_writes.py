@@ -240,5 +240,5 @@ def turn_in_place(w: Writer) -> None:
 
 WRITES = (
     *[write] * 5, write_data, write_data, *[bend_a_part] * 3, bend_under_a_view, write_through_another_view,
-    write_through_another_view, write_flat, write_masked, write_masked, write_masked, fill_a_buffer, accumulate, turn_in_place,
+    write_through_another_view, write_flat, *[write_masked] * 3, fill_a_buffer, accumulate, turn_in_place,
 )  # fmt: skip
