@@ -54,7 +54,7 @@ def test_functions_are_sites_too(name: str) -> None:
 @pytest.mark.parametrize("module", SMOOTH, ids=lambda m: type(m).__name__)
 def test_smooth_activations_are_refused_unless_allowed(module: nn.Module) -> None:
     model = nn.Sequential(nn.Linear(2, 3), module)
-    with pytest.raises(rs.UnsupportedModel, match=r"module '1'.*is smooth"):
+    with pytest.raises(rs.UnsupportedModel, match=r"module '1'.*is not piecewise linear"):
         rs.trace(model, torch.zeros(1, 2))
     net = rs.trace(model, torch.zeros(1, 2), allow_smooth=True)
     assert [(s.smooth, s.breakpoints, s.units) for s in net.sites] == [(True, (0.0,), 3)]

@@ -251,6 +251,39 @@ def test_tracing_and_reading_leave_the_model_as_it_was(each: Case) -> None:
     assert torch.equal(points, each.points)
 
 
+class Watching(nn.Module):
+    """Sets a hook at its first call that collects what it sees, as models do that return all hidden states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.seen, self.cache = nn.Linear(2, 2), [], {}  # type: ignore[var-annotated]
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not hasattr(self, "ready"):
+            self.inner.register_forward_hook(lambda module, arguments, result: self.seen.append(result))
+            self.ready = True
+        self.seen.clear()
+        self.cache["last"] = last = F.relu(self.inner(x))
+        return torch.stack(self.seen, dim=1).sum(1) + last
+
+
+def test_hooks_lists_and_dicts_that_forward_fills_are_emptied() -> None:
+    model, x = Watching(), torch.randn(3, 2)
+    expected = F.relu(model.inner(x)) + model.inner(x)
+    net = rs.trace(model, x)
+    assert not model.inner._forward_hooks and model.seen == [] and model.cache == {} and not hasattr(model, "ready")
+    assert torch.allclose(model(x), expected) and torch.allclose(net(x), expected)
+
+
+def test_an_lstm_is_seen_through_its_gates() -> None:
+    model, x = nn.LSTM(3, 4, batch_first=True), torch.randn(5, 2, 3)
+    flags = torch.backends.mkldnn.enabled, torch.backends.cuda.flash_sdp_enabled()
+    net = rs.trace(model, x[:1], output=0, allow_smooth=True)
+    assert (torch.backends.mkldnn.enabled, torch.backends.cuda.flash_sdp_enabled()) == flags
+    assert [site.kind for site in net.sites] == ["sigmoid", "sigmoid", "tanh", "sigmoid", "tanh"] * 2
+    assert torch.allclose(net(x), model(x)[0], atol=1e-6)
+
+
 def test_counters_keep_their_count() -> None:
     model = Counting()
     rs.trace(model, torch.zeros(1, 2))
@@ -377,6 +410,79 @@ def test_one_output_of_several_can_be_picked() -> None:
     x = torch.randn(2, 4)
     assert rs.trace(Head(lambda x: {"logits": x, "loss": 0}), x, output="logits").output_shape == (6,)
     assert rs.trace(Head(lambda x: (x[:, :2], x)), x, output=0).output_shape == (2,)
+
+
+def two_headed(x: Tensor) -> dict[str, Tensor]:
+    h = F.relu(x - 1)
+    return {"scores": h + x, "shares": torch.softmax(h, dim=1), "deep": F.relu(h - 1), "best": h.max(dim=1).values}
+
+
+def test_what_the_picked_output_does_not_need_is_left_out() -> None:
+    x = torch.randn(3, 4)
+    for output, sites in {
+        "scores": ["relu:0"],
+        "deep": ["relu:0", "relu:1"],
+        "best": ["relu:0", "max:0/1", "max:0/2"],
+    }.items():
+        for allow_smooth in (False, True):
+            net = rs.trace(two_headed, x, output=output, allow_smooth=allow_smooth)
+            assert [site.name for site in net.sites] == sites
+            assert net.piecewise_linear and net.verify(x).holds
+    with pytest.raises(rs.UnsupportedModel, match="_softmax"):
+        rs.trace(two_headed, x, output="shares")
+    assert not rs.trace(two_headed, x, output="shares", allow_smooth=True).piecewise_linear
+
+
+def half_random() -> Tensor:
+    mask = torch.ones(4)
+    mask[:2].bernoulli_()
+    return mask
+
+
+NOISE: dict[str, Callable[[Tensor], Tensor]] = {
+    "a factor": lambda x: F.relu(x) * torch.rand(4),
+    "of the same shape": lambda x: F.relu(x + torch.randn_like(x)),
+    "written into a part": lambda x: F.relu(x) * half_random(),
+    "written among the values": lambda x: F.relu(x).index_fill_(1, torch.tensor([0]), torch.rand([])),
+    "an order": lambda x: F.relu(x)[:, torch.randperm(4)],
+    "read": lambda x: F.relu(x) if torch.rand([]) < 0.5 else -F.relu(x),
+    "read by NumPy": lambda x: F.relu(x) * float(torch.rand(1).numpy()[0]),
+    "of attention": lambda x: F.scaled_dot_product_attention(x[:, None], x[:, None], x[:, None], dropout_p=0.5)[:, 0],
+}
+
+
+@pytest.mark.parametrize("name", NOISE)
+def test_random_numbers_that_reach_the_output_are_refused(name: str) -> None:
+    with pytest.raises(rs.UnsupportedModel, match=r"random numbers.*model.eval\(\)"):
+        rs.trace(NOISE[name], torch.randn(2, 4), allow_smooth=True)
+
+
+def test_random_numbers_that_do_not_reach_the_output_do_not_matter() -> None:
+    def idle(x: Tensor) -> Tensor:
+        h = F.relu(x)
+        chance, mask = torch.rand([]), torch.rand(4)
+        _ = h * mask, torch.randn_like(h), chance < 0.5
+        return h * mask.fill_(2.0)
+
+    net = rs.trace(idle, torch.randn(2, 4))
+    assert net.units == 4 and net.verify(torch.randn(3, 4)).holds
+
+
+def test_positions_of_maxima_may_be_used_where_smooth_is_allowed() -> None:
+    def gated(x: Tensor) -> Tensor:
+        h = F.relu(x)
+        return h * (torch.arange(4) == h.max(dim=1, keepdim=True).indices)
+
+    x = torch.randn(6, 4)
+    net = rs.trace(gated, x, allow_smooth=True)
+    assert [site.kind for site in net.sites] == ["relu", "max", "max"] and not net.piecewise_linear
+    assert torch.equal(net(x), gated(x))
+
+    def jumps(x: Tensor) -> Tensor:
+        return x + x.max(dim=1, keepdim=True).indices
+
+    with pytest.raises(rs.UnsupportedModel, match=r"positions.*allow_smooth=True"):
+        rs.trace(jumps, x)
 
 
 def test_until_must_name_a_module_that_is_called() -> None:

@@ -327,7 +327,7 @@ RULES: dict[str, Rule] = {
     **_each(
         along("dim"),
         "select slice split split_with_sizes unsafe_split unsafe_split_with_sizes unbind cumsum index_select"
-        " narrow_copy _softmax _log_softmax",
+        " narrow_copy _softmax _log_softmax _safe_softmax",
     ),
     **_each(along("dim", reduces=True), "amax amin"),
     **_each(along("dims"), "flip"),

@@ -148,7 +148,7 @@ _READS = frozenset(
 IGNORED: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         "empty_like zeros_like ones_like full_like new_empty new_zeros new_ones new_full new_empty_strided zero"
-        " is_same_size fill copy".split(),
+        " rand_like randn_like randint_like is_same_size fill copy".split(),
         frozenset({"self"}),
     ),
 }
@@ -160,6 +160,7 @@ _PRODUCTS = frozenset(
     "mul mm bmm mv dot addmm baddbmm addcmul convolution matmul prod square pow glu _trilinear".split()
 )
 
+RANDOM_ADVICE = "call model.eval(), or keep them out of forward"
 SMOOTH_ADVICE = "allow_smooth=True studies the boundaries of its units instead of linear regions"
 
 
@@ -195,6 +196,11 @@ class Call:
     @property
     def several(self) -> bool:
         return returns_several(self.func)
+
+    @property
+    def random(self) -> bool:
+        """Whether it draws random numbers."""
+        return torch.Tag.nondeterministic_seeded in self.func.tags and self.arguments.get("dropout_p") != 0
 
     @property
     def reads(self) -> bool:

@@ -91,7 +91,7 @@ class Recorder(TorchDispatchMode):
         self.marks: list[Mark] = []
         self.winners: dict[str, int] = {}  # name of a tournament -> value that says who won
         self.calls: Counter[str] = Counter()
-        self.piecewise_linear = True
+        self.smooth: set[int] = set()  # values made by operations that are not piecewise linear
         self.calling: list[torch.nn.Module] = []
         self.tournament: Tournament | None = None
         self.unseen = False  # while something is computed that is not part of the model
@@ -127,12 +127,13 @@ class Recorder(TorchDispatchMode):
         self.check_pure(call)
         if call.key in activations.PAIRWISE and call.live:
             return self.compete(call)
-        activation, outputs = self.activation(call) if call.live and not self.unseen else (None, None)
-        if activation is None:
-            return self.perform(call, outputs)
-        entering = self.value(call.arguments["self"])
-        result = self.perform(call, outputs, self.layer_behind(entering))
-        self.mark(activation, entering, result)
+        activation, outputs, smooth = self.activation(call) if call.live and not self.unseen else (None, None, False)
+        entering = self.value(call.arguments["self"]) if activation else 0
+        result = self.perform(call, outputs, self.layer_behind(entering) if activation else 0)
+        if activation is not None:
+            self.mark(activation, entering, result)
+        if smooth:
+            self.smooth.update(map(self.value, tensors(result)))
         return result
 
     def understood(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Call:
@@ -153,21 +154,23 @@ class Recorder(TorchDispatchMode):
         return call
 
     def check_pure(self, call: Call) -> None:
-        if torch.Tag.nondeterministic_seeded in call.func.tags and call.arguments.get("dropout_p") != 0:
-            self.refuse(call, "draws random numbers; call model.eval(), or keep the noise out of forward")
+        if call.live and call.random:
+            self.refuse(call, f"draws random numbers; {operations.RANDOM_ADVICE}")
+        if call.reads and (why := self.forbidden(call)):
+            self.refuse(call, f"reads {why}")
         if call.arguments.get("training") and call.arguments.get("running_mean") is not None:
             self.refuse(call, "is batch norm in train mode, which mixes the points of a batch; call model.eval()")
         if call.live and call.writes and call.twin is None:
             self.refuse(call, "writes into a tensor given as out=; assign the result instead")
 
-    def activation(self, call: Call) -> tuple[Activation | None, int | None]:
+    def activation(self, call: Call) -> tuple[Activation | None, int | None, bool]:
         """The activation that an operation on live values applies, None if it is no site, refused if it is unknown.
 
-        Also how many of the outputs may be used, None for all.
+        Also how many of the outputs may be used, None for all, and whether they are not piecewise linear.
         """
         affine = operations.entry(call)
         if affine is not None:
-            return None, affine.outputs
+            return None, affine.outputs, False
         found = None
         if call.live == {"self"} and not call.arguments["self"].is_complex():
             try:
@@ -175,13 +178,12 @@ class Recorder(TorchDispatchMode):
             except ValueError as error:
                 self.refuse(call, str(error), leave_out=True)
         if found is not None and not found.smooth:
-            return (found, 1) if found.breakpoints else (None, 1)
+            return (found if found.breakpoints else None), 1, False
         if call.reads:
             self.refuse(call, operations.why_not(call.name))
         if not self.allow_smooth:
-            self.refuse(call, "is smooth" if found else operations.why_not(call.name), leave_out=True)
-        self.piecewise_linear = False
-        return found, None
+            self.refuse(call, "is not piecewise linear" if found else operations.why_not(call.name), leave_out=True)
+        return found, None, True
 
     # sites
 
@@ -240,7 +242,7 @@ class Recorder(TorchDispatchMode):
         if call.several:
             positions = self.perform(call)[1]
             self.winners[name] = self.value(positions)
-            self.facts[self.winners[name]].forbidden = f"the positions that {call.func} returns, which jump"
+            self.restrict(self.winners[name], f"the positions that {call.func} returns, which jump")
             return winner, positions
         if call.key in INDICES:
             self.unseen = True
@@ -356,6 +358,7 @@ class Recorder(TorchDispatchMode):
         self.contents += [(t, t.clone()) for t in written if self.storages[address(t)].external]
         if not call.writes:
             return self.pure(call, live, outputs, layer)
+        forbidden = self.forbidden(call)
         if call.twin is not None:
             target = call.arguments["self"]
             if live or self.independent(call):
@@ -366,17 +369,18 @@ class Recorder(TorchDispatchMode):
             else:
                 result = call.func(*call.args, **call.kwargs)
                 number = self.fixed(target)
-            self.facts[number].state = self.state_of(target)
+            self.facts[number].state, self.facts[number].forbidden = self.state_of(target), forbidden
             self.write(target, number)
             return result
         result = call.func(*call.args, **call.kwargs)
         for tensor in written:  # a state that the model keeps for itself
             number = self.fixed(tensor)
-            self.facts[number].state = self.state_of(tensor)
+            self.facts[number].state, self.facts[number].forbidden = self.state_of(tensor), forbidden
             self.write(tensor, number)
         return result
 
     def pure(self, call: Call, live: bool, outputs: int | None, layer: int) -> Any:
+        forbidden = self.forbidden(call)
         result = call.func(*call.args, **call.kwargs)
         results = list(result) if call.several else [result]
         if live and any(t.is_complex() for t in tensors(results)):
@@ -392,13 +396,29 @@ class Recorder(TorchDispatchMode):
         for i, (tensor, number) in enumerate(zip(results, numbers, strict=True)):
             if isinstance(tensor, Tensor):
                 self.know(tensor, number)
+            self.facts[number].forbidden = forbidden
             if live and outputs is not None and i >= outputs:
-                self.facts[number].forbidden = f"output {i} of {call.func}, which is not affine"
+                self.restrict(number, f"output {i} of {call.func}, which is not affine")
         return result
 
     def independent(self, call: Call) -> bool:
         """Whether no argument depends on the input, even by its shape."""
         return not any(self.facts[self.value(t)].live for a in call.arguments.values() for t in tensors(a))
+
+    def forbidden(self, call: Call) -> str:
+        """What the results of an operation are made of that must not be used, if so."""
+        if call.random:
+            return f"random numbers that {call.func} draws{self.where()}; {operations.RANDOM_ADVICE}"
+        ignored = operations.IGNORED.get(call.name, frozenset())
+        mattering = tensors([a for name, a in call.arguments.items() if name not in ignored])
+        return next((why for t in mattering if (why := self.facts[self.value(t)].forbidden)), "")
+
+    def restrict(self, value: int, why: str) -> None:
+        """A value that is not piecewise linear must not be used, unless such are allowed."""
+        if self.allow_smooth:
+            self.smooth.add(value)
+        else:
+            self.facts[value].forbidden = f"{why}; {operations.SMOOTH_ADVICE}"
 
     def state_of(self, tensor: Tensor) -> str:
         """The name of the model's tensor that this is a part of, empty if it is none of the model's."""
@@ -414,8 +434,7 @@ class Recorder(TorchDispatchMode):
         arguments, options = tuple(map(self.referring, args)), {k: self.referring(a) for k, a in kwargs.items()}
         used = indices([arguments, list(options.values())])
         layer = max([layer, *(self.facts[i].layer for i in used if self.facts[i].live)])
-        module = self.place()
-        place = f"{place or func}{f' in module {module!r}' if module else ''}"
+        place = f"{place or func}{self.where()}"
         numbers = tuple(self.new_value(t, live=live, layer=layer, place=place) for t in results)
         for number in numbers:
             self.facts[number].forbidden = next((why for i in used if (why := self.facts[i].forbidden)), "")
@@ -434,6 +453,9 @@ class Recorder(TorchDispatchMode):
     def place(self) -> str:
         """The path of the module being called."""
         return self.paths.get(id(self.calling[-1]), type(self.calling[-1]).__name__) if self.calling else ""
+
+    def where(self) -> str:
+        return f" in module {place!r}" if (place := self.place()) else ""
 
     def refuse(self, call: Call | None, why: str, *, leave_out: bool = False) -> NoReturn:
         place = self.place()
@@ -455,9 +477,12 @@ class Readers(TorchFunctionMode):
         self.recorder = recorder
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in READERS and self.recorder.facts[self.recorder.value(args[0])].live:
-            name = getattr(func, "__name__", str(func))
-            self.recorder.refuse(None, f".{name}() reads input-dependent values: they are computed outside torch")
+        if func in READERS:
+            name, fact = getattr(func, "__name__", str(func)), self.recorder.facts[self.recorder.value(args[0])]
+            if fact.live:
+                self.recorder.refuse(None, f".{name}() reads input-dependent values: they are computed outside torch")
+            if fact.forbidden:
+                self.recorder.refuse(None, f".{name}() reads {fact.forbidden}")
         return func(*args, **(kwargs or {}))
 
 

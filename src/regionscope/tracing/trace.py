@@ -7,19 +7,21 @@ any batch is then checked: the same points together, in other numbers, orders an
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from regionscope.memory import keep_freed_memory
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Held, Program
-from regionscope.tracing.recording import Recorder, UnsupportedModel
+from regionscope.tracing.recording import Mark, Recorder, UnsupportedModel
 
 # the program must agree with the model to this share of the largest value
 AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-4}
@@ -44,8 +46,9 @@ def trace(
     that depend on the input is affine, a known piecewise-linear activation, or refused with `UnsupportedModel`.
 
     `until` names a module: it and all that follows are left out, and what enters it is the network's output.
-    `output` picks one entry if the model returns a tuple or dict. With `allow_smooth` other operations pass too; the
-    network is then marked `piecewise_linear=False` and a smooth activation is a site where its input changes sign.
+    `output` picks one entry if the model returns a tuple or dict; sites and operations that it does not need are left
+    out. With `allow_smooth` other operations pass too; if there are any, the network is marked
+    `piecewise_linear=False`, and a smooth activation is a site where its input changes sign.
 
     >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
     >>> trace(model, torch.zeros(1, 2)).sites
@@ -58,7 +61,7 @@ def trace(
     with undisturbed(model, example.device):
         network = as_written(recorded_alone(forward, example, allow_smooth), example)
         check_constants(network)
-        check_batches(network, forward, tried_points(example), allow_smooth)
+        check_batches(network, forward, tried_points(example))
     return network
 
 
@@ -149,6 +152,25 @@ class Recording:
         kept = [t.abs() for t in (self.recorder.seen or {}).values() if t.is_floating_point()]
         return max((float(t[t.isfinite()].max()) for t in kept if t.isfinite().any()), default=0.0)
 
+    @cached_property
+    def needed(self) -> frozenset[int]:
+        """The values that the output is made of."""
+        needed = {self.value}
+        for step in reversed(self.recorder.steps):
+            if not needed.isdisjoint(step.results):
+                needed |= step.used
+        return frozenset(needed)
+
+    @property
+    def marks(self) -> list[Mark]:
+        """The sites that the output depends on: on what leaves them, or on who won."""
+        won = {name for name, value in self.recorder.winners.items() if value in self.needed}
+        return [mark for mark in self.recorder.marks if mark.exit in self.needed or mark.tournament in won]
+
+    @property
+    def piecewise_linear(self) -> bool:
+        return self.needed.isdisjoint(self.recorder.smooth)
+
 
 class Reached(BaseException):
     """The forward pass has come to the module where it should stop."""
@@ -228,14 +250,24 @@ def tried_points(example: Tensor) -> Tensor:
 
 @contextmanager
 def undisturbed(model: Model, device: torch.device) -> Iterator[None]:
-    """Leave random states and what modules hold as they were, and run attention as operations that can be seen."""
-    fast = torch.backends.mha.get_fastpath_enabled()
-    with random_states_kept(device), attributes_kept(model):
-        torch.backends.mha.set_fastpath_enabled(False)
-        try:
+    """Leave random states and what modules hold as they were, and run the model as operations that can be seen."""
+    with random_states_kept(device), attributes_kept(model), taken_apart():
+        yield
+
+
+@contextmanager
+def taken_apart() -> Iterator[None]:
+    """Attention and LSTM as the operations they are made of, not as one that hides them."""
+    mha, mkldnn = torch.backends.mha, torch.backends.mkldnn
+    fast, fused = mha.get_fastpath_enabled(), mkldnn.enabled
+    mha.set_fastpath_enabled(False)
+    mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
             yield
-        finally:
-            torch.backends.mha.set_fastpath_enabled(fast)
+    finally:
+        mha.set_fastpath_enabled(fast)
+        mkldnn.enabled = fused
 
 
 @contextmanager
@@ -259,23 +291,24 @@ def random_states_kept(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def attributes_kept(model: Model) -> Iterator[None]:
-    """Put back the attributes, buffers among them, that forward gives to modules."""
+    """Put back the attributes that forward gives to modules, and what it puts into them: buffers, hooks, lists."""
     root = model if isinstance(model, nn.Module) else getattr(model, "__self__", None)
     modules = list(root.modules()) if isinstance(root, nn.Module) else []
-    before = [(m, dict(m.__dict__), {name: dict(getattr(m, name)) for name in REGISTERED}) for m in modules]
+    attributes = [(m.__dict__, dict(m.__dict__)) for m in modules]
+    containers = [a for _, before in attributes for a in before.values()]
+    dicts = [(a, dict(a)) for a in containers if isinstance(a, dict)]
+    lists = [(a, list(a)) for a in containers if isinstance(a, list)]
     try:
         yield
     finally:
-        for module, attributes, registered in before:
-            put_back(module.__dict__, attributes)
-            for name, content in registered.items():
-                put_back(getattr(module, name), content)
+        for now, before in (*attributes, *dicts):
+            put_back(now, before)
+        for items, content in lists:
+            if list(map(id, items)) != list(map(id, content)):
+                items[:] = content
 
 
-REGISTERED = ("_parameters", "_buffers", "_modules")
-
-
-def put_back(now: dict[str, Any], before: dict[str, Any]) -> None:
+def put_back(now: dict[Any, Any], before: dict[Any, Any]) -> None:
     """Make a dictionary what it was, touching only what has changed."""
     for name in now.keys() - before.keys():
         del now[name]
@@ -290,12 +323,12 @@ def put_back(now: dict[str, Any], before: dict[str, Any]) -> None:
 def recorded_alone(forward: Forward, example: Tensor, allow_smooth: bool) -> Recording:
     """The model at the first point; if it fails there, an error that says whether more points would do."""
     try:
-        return forward.recorded(example[:1].clone(), allow_smooth)
+        return recorded_at(example[:1], forward, allow_smooth)
     except UnsupportedModel:
         raise
     except (RuntimeError, ValueError, IndexError) as error:
         try:
-            forward.recorded(example[:1].repeat(2, *[1] * (example.dim() - 1)), allow_smooth)
+            recorded_at(example[:1].repeat(2, *[1] * (example.dim() - 1)), forward, allow_smooth)
         except UnsupportedModel:
             raise
         except Exception:
@@ -303,13 +336,29 @@ def recorded_alone(forward: Forward, example: Tensor, allow_smooth: bool) -> Rec
         raise UnsupportedModel(f"the model takes a batch of points, but not one point alone: {error}") from error
 
 
+def recorded_at(points: Tensor, forward: Forward, allow_smooth: bool) -> Recording:
+    """The model at these points; an operation that is not piecewise linear may pass if the output does not need it."""
+    try:
+        return forward.recorded(points.clone(), allow_smooth)
+    except UnsupportedModel:  # raised where it happened, so that the traceback points at the line of the model
+        if allow_smooth:
+            raise
+        with suppress(Exception):
+            whole = forward.recorded(points.clone(), True)
+            if whole.piecewise_linear:
+                return whole
+        raise
+
+
 def as_written(alone: Recording, example: Tensor) -> Network:
     """The network that was recorded at one point."""
     recorder, output = alone.recorder, alone.value
-    facts, marks = recorder.facts, recorder.marks
+    facts, marks = recorder.facts, alone.marks
     if not facts[output].live:
         raise UnsupportedModel("the model's output does not depend on its input")
-    kept = (*(mark.entry for mark in marks), *(mark.exit for mark in marks), output, *recorder.winners.values())
+    played = {mark.tournament for mark in marks}
+    winners = {name: value for name, value in recorder.winners.items() if name in played}
+    kept = (*(mark.entry for mark in marks), *(mark.exit for mark in marks), output, *winners.values())
     shapes = {value: fact.shape for value, fact in enumerate(facts) if fact.live}
     program = Program(tuple(recorder.steps), recorder.constants, shapes, ()).pruned(kept)
     used = {value for step in program.steps for value in step.used}
@@ -319,9 +368,8 @@ def as_written(alone: Recording, example: Tensor) -> Network:
                 f"forward changes {facts[value].state} and computes with it, so that every call is another function"
                 " (spectral norm in train mode does); call model.eval()"
             )
-    for value in (output, *(mark.entry for mark in marks)):
-        if facts[value].forbidden:
-            raise UnsupportedModel(f"the model computes with {facts[value].forbidden}")
+    if facts[output].forbidden:
+        raise UnsupportedModel(f"the model computes with {facts[output].forbidden}")
     sites = tuple(
         Site(
             mark.name, mark.activation.kind, mark.activation.breakpoints, without_point(facts[mark.entry].shape),
@@ -333,11 +381,11 @@ def as_written(alone: Recording, example: Tensor) -> Network:
         sites=sites,
         input_shape=tuple(example.shape[1:]),
         output_shape=without_point(facts[output].shape),
-        piecewise_linear=recorder.piecewise_linear,
+        piecewise_linear=alone.piecewise_linear,
         dtype=example.dtype,
         device=example.device,
         output=output,
-        winners=recorder.winners,
+        winners=winners,
         program=program,
     )
 
@@ -362,11 +410,11 @@ def check_constants(network: Network) -> None:
 
 
 @torch.no_grad()
-def check_batches(network: Network, forward: Forward, points: Tensor, allow_smooth: bool) -> None:
+def check_batches(network: Network, forward: Forward, points: Tensor) -> None:
     """Compare the network, which takes every point alone, with the model at batches of several compositions."""
     expected = network(points)
     batch, *others = (list(batch) for batch in COMPOSITIONS)
-    first = forward.recorded(points[batch].clone(), allow_smooth, keep=True)
+    first = forward.recorded(points[batch].clone(), True, keep=True)
     scale = first.largest
     for i in range(2):
         if not agree(forward.plain(points[i : i + 1]).reshape(expected[i].shape), expected[i], scale):
@@ -382,7 +430,7 @@ def check_batches(network: Network, forward: Forward, points: Tensor, allow_smoo
                 f" {len(chosen)} points"
             )
     same = all(as_alone(output, expected[chosen], scale) for chosen, output in outputs)
-    entering = [first.recorder.seen[mark.entry] for mark in first.recorder.marks]  # type: ignore[index]
+    entering = [first.recorder.seen[mark.entry] for mark in first.marks]  # type: ignore[index]
     sites = network.preactivations(points[batch])
     if (
         not same
