@@ -1,4 +1,4 @@
-"""What can be checked about the cells of a plane, checked."""
+"""What can be checked about the cells of a plane, checked by other means than those that found them."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -6,43 +6,55 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from regionscope.geometry import rational
-from regionscope.geometry.patterns import patterns_at
-from regionscope.geometry.predicates import Floats
-from regionscope.tracing.network import Network
+from regionscope.geometry.predicates import EPS, Floats
+from regionscope.geometry.sweep import exact_pieces, usual_errors
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.steps import Step
 
 if TYPE_CHECKING:
     from regionscope.geometry.plane_cells import PlaneCells
 
 AREA_ERROR = 1e-9  # of the sum of areas, relative to the domain's
+ALONG_SIDES = 16  # how many usual errors a unit may be from its breakpoint at a vertex of a side where it switches
+AT_ONCE = 4096  # points
+
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Certificate:
     """What `PlaneCells.verify` found.
 
-    `wrong_inside` counts cells whose centre has another pattern by a forward pass there, among those wider than the
-    rounding of the coordinates (`too_thin` are not). `wrong_across` counts sides whose two cells differ in a unit that
-    does not switch there, or not in the one that does. `checked_exactly` cells were evaluated in rational arithmetic,
-    None if the network is not dense; `wrong_exactly` of them had another pattern.
+    Every number comes from forward passes of the network and from the polygons, not from what the search for the cells
+    had written down. `wrong_inside` counts cells whose centre has another pattern by a forward pass there, among those
+    wider than the rounding of the coordinates (`too_thin` are not); a unit that is as near to a breakpoint there as
+    rounding may bring it says nothing, and `ties` counts them. `wrong_across` counts sides whose two cells have the
+    same pattern, or differ in a unit that does not switch there, or not in the one that made the side.
+    `checked_exactly` cells were evaluated in exact arithmetic, None if the network has an operation without an exact
+    form; `wrong_exactly` of them had another pattern. `undecided` signs were not proved when the cells were found.
     """
 
     cells: int
     area_error: float
     euler: int  # vertices - edges + cells: 1 for a disc
+    not_convex: int  # cells with a corner that turns the wrong way, or without area
     wrong_inside: int
+    ties: int
     too_thin: int
     wrong_across: int
     smallest_width: float
-    close_decisions: int  # signs that rounding may have decided
+    close_decisions: int  # signs that bounds on rounding left open
+    undecided: int
     checked_exactly: int | None
     wrong_exactly: int
 
     @property
     def holds(self) -> bool:
         """Whether every check passed."""
-        wrong = self.wrong_inside + self.wrong_across + self.wrong_exactly
+        wrong = self.not_convex + self.wrong_inside + self.wrong_across + self.wrong_exactly
         return self.area_error <= AREA_ERROR and self.euler == 1 and wrong == 0
 
 
@@ -51,20 +63,22 @@ def certificate(
 ) -> Certificate:
     """Check everything; see `Certificate`."""
     widths = cell_widths(cells)
-    wide = widths > 1e3 * np.finfo(float).eps * max(1.0, np.abs(cells.vertices).max())
-    inside = patterns_at(net, cells.columns, cells._points(cells.centres))
-    wrong = (inside != cells.packed_patterns).any(axis=1)
-    chosen = torch.randperm(int(wide.sum()), generator=generator)[:sample].numpy()
-    exactly = wrong_exactly(cells, net, np.flatnonzero(wide)[chosen])
+    wide = widths > 1e3 * EPS * max(1.0, np.abs(cells.vertices).max())
+    wrong, ties = wrong_inside(cells, net)
+    chosen = np.flatnonzero(wide)[torch.randperm(int(wide.sum()), generator=generator)[:sample].numpy()]
+    exactly = wrong_exactly(cells, net, chosen)
     return Certificate(
         cells=len(cells),
         area_error=abs(float(cells.areas.sum()) / cells.plane.area - 1),
         euler=len(cells.vertices) - len(cells.edges) + len(cells),
+        not_convex=not_convex(cells, wide),
         wrong_inside=int((wrong & wide).sum()),
+        ties=ties,
         too_thin=int((~wide).sum()),
         wrong_across=wrong_across(cells, net),
         smallest_width=float(widths.min()),
         close_decisions=cells.close_decisions,
+        undecided=cells.undecided,
         checked_exactly=None if exactly is None else len(chosen),
         wrong_exactly=exactly or 0,
     )
@@ -77,43 +91,193 @@ def cell_widths(cells: "PlaneCells") -> Floats:
     return np.asarray(2 * np.abs(cells.areas) / np.maximum(longest, np.finfo(float).tiny))
 
 
+def not_convex(cells: "PlaneCells", wide: Mask) -> int:
+    """Wide cells that are not convex polygons, counter-clockwise, to within the rounding of coordinates."""
+    following = np.arange(1, len(cells.corners) + 1)
+    following[cells.offsets[1:] - 1] = cells.offsets[:-1]
+    a, b = cells.vertices[cells.corners], cells.vertices[cells.corners[following]]
+    c = cells.vertices[cells.corners[following[following]]]
+    (ax, ay), (bx, by) = (b - a).T, (c - b).T
+    size = max(1.0, float(np.abs(cells.vertices).max()))
+    bad = ax * by - ay * bx < -1e3 * EPS * size * (np.hypot(ax, ay) + np.hypot(bx, by))
+    return int(((np.logical_or.reduceat(bad, cells.offsets[:-1]) | (cells.areas <= 0)) & wide).sum())
+
+
+# patterns by forward passes
+
+
+@dataclass(frozen=True)
+class Part:
+    """The columns of patterns that one site or tournament fills; `step` says who won it."""
+
+    site: int  # among those of the network
+    first: int
+    entries: int
+    step: Step | None = None
+
+
+def parts_of(cells: "PlaneCells", net: Network) -> list[Part]:
+    """What the columns of `cells.patterns` stand for: the sites in order, the rounds of a tournament as one."""
+    parts: list[Part] = []
+    first, seen = 0, set()
+    for number, site in enumerate(net.sites[: len(cells.sites)]):
+        entries, step = site.units, None
+        if site.tournament in net.winners:
+            if site.tournament in seen:
+                continue
+            seen.add(site.tournament)
+            winners = net.winners[str(site.tournament)]
+            entries = int(np.prod(net.program.shapes[winners]))
+            (step,) = (s for s in net.program.steps if winners in s.results)
+        parts.append(Part(number, first, entries, step))
+        first += entries
+    return parts
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A tournament at points: what competes, (n, groups, places), who wins, and the usual error of a score (n, 1)."""
+
+    competitors: Tensor
+    winners: Numbers  # (n, winners), those of a group next to each other
+    error: Floats
+
+    def scores(self, winners: Numbers) -> Floats:
+        """The values at these places, which are taken round about if there are not so many."""
+        n, groups, places = self.competitors.shape
+        chosen = torch.from_numpy(np.ascontiguousarray(winners % places)).long()
+        chosen = chosen.reshape(n, groups, winners.shape[1] // max(groups, 1))
+        return np.asarray(self.competitors.gather(-1, chosen).flatten(1).numpy())
+
+    def tied(self, winners: Numbers, others: Numbers, errors: float = 1.0) -> Mask:
+        """Whether these winners and those are equally good, but for rounding."""
+        return np.asarray(np.abs(self.scores(winners) - self.scores(others)) <= errors * self.error)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The network at points: what enters each site and its usual errors, (n, units), and the tournaments by part."""
+
+    values: list[Floats]
+    errors: list[Floats]
+    contests: dict[int, Contest]
+
+
+@torch.no_grad()
+def evaluated(net: Network, x: Tensor, parts: list[Part]) -> Evaluation:
+    """Plain forward passes."""
+    values = net.preactivations(x)
+    errors = usual_errors(net, x, values)
+    contests = {}
+    for number, part in enumerate(parts):
+        if part.step is not None:
+            (source,) = part.step.used & net.program.shapes.keys()
+            won = net.winners[str(net.sites[part.site].tournament)]
+            entering, winners = net.program.pruned([source, won]).run(x)
+            error = errors[part.site].max(axis=1, keepdims=True, initial=0.0)
+            contests[number] = Contest(grouped(part.step, entering), winners.flatten(1).numpy(), error)
+    return Evaluation([v.flatten(1).numpy() for v in values], errors, contests)
+
+
+def grouped(step: Step, entering: Tensor) -> Tensor:
+    """Competitors, the place of each in its group being the number that the step calls it by: (n, groups, places)."""
+    if "pool" in step.name:
+        spatial = len(step.named.get("kernel_size") or step.named["output_size"])
+        return entering.flatten(-spatial).flatten(1, -2)
+    return entering.movedim(step.named["dim"] % (entering.dim() - 1) + 1, -1).flatten(1, -2)
+
+
+def wrong_inside(cells: "PlaneCells", net: Network) -> tuple[Mask, int]:
+    """Which cells have another pattern at their centre, and how many units are within rounding of a breakpoint."""
+    parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
+    for start in range(0, len(cells), AT_ONCE):
+        rows = slice(start, start + AT_ONCE)
+        found = evaluated(net, cells._points(cells.centres[rows]), parts)
+        for number, part in enumerate(parts):
+            claimed = cells.patterns[rows, part.first : part.first + part.entries]
+            if number in found.contests:
+                contest = found.contests[number]
+                differs = claimed != contest.winners
+                tied = differs & contest.tied(claimed, contest.winners)
+            else:
+                away = found.values[part.site][..., None] - np.array(net.sites[part.site].breakpoints)
+                tied = (np.abs(away) <= found.errors[part.site][..., None]).any(axis=-1)
+                differs = claimed != (away > 0).sum(axis=-1)
+            ties += int(tied.sum())
+            wrong[rows] |= (differs & ~tied).any(axis=1)
+    return wrong, ties
+
+
 def wrong_across(cells: "PlaneCells", net: Network) -> int:
-    """Sides whose cells do not differ in just the units that are zero along them."""
+    """Sides whose cells do not differ in just the units that switch along them."""
+    parts, edges = parts_of(cells, net), cells.edges
+    inner = (edges.cells >= 0).all(axis=1)
+    wrong = inner & ~differ_in_maker(cells, net, parts)
+    half = np.flatnonzero(np.repeat(inner, 2))  # an end of a side each, by vertices
+    half = half[np.argsort(edges.vertices.ravel()[half], kind="stable")]
+    vertex = edges.vertices.ravel()[half]
+    for start in range(0, len(cells.vertices), AT_ONCE):
+        mine = slice(*np.searchsorted(vertex, [start, start + AT_ONCE]))
+        found = evaluated(net, cells._points(cells.vertices[start : start + AT_ONCE]), parts)
+        edge = half[mine] >> 1
+        for number, part in enumerate(parts):
+            first, second = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[edge].T)
+            here = Ends(vertex[mine] - start, first, second)
+            if number in found.contests:
+                off = here.off_tie(found.contests[number])
+            else:
+                off = here.off_breakpoints(net.sites[part.site], found.values[part.site], found.errors[part.site])
+            wrong[edge[off.any(axis=1)]] = True
+    return int(wrong.sum())
+
+
+def differ_in_maker(cells: "PlaneCells", net: Network, parts: list[Part]) -> Mask:
+    """Whether the two cells of each inner side differ in the unit that made it, or who wins its tournament."""
     edges = cells.edges
-    inner = np.flatnonzero((edges.cells >= 0).all(axis=1))
-    a, b = edges.cells[inner].T
-    difference = cells.packed_patterns[a] ^ cells.packed_patterns[b]
-    bits = np.bitwise_count(difference).sum(axis=1)
-    wrong = int((bits == 0).sum())
-    plural = inner[bits > 1]
-    if len(plural) == 0:
-        return wrong
-    # several units switch at once: each must be within rounding of a breakpoint at both ends
-    ends = edges.vertices[plural]
-    used, places = np.unique(ends, return_inverse=True)
-    values = net.preactivations(cells._points(cells.vertices[used]), batch_size=4096)
-    names = [site.name for site in net.sites]
-    for column in cells.columns:
-        pieces = column.unpacked(cells.packed_patterns)
-        if not column.breakpoints:
-            continue
-        site = names.index(column.name)
-        z = values[site].reshape(len(used), -1).numpy()
-        breakpoints = np.array(net.sites[site].breakpoints)
-        off = np.abs(z[:, :, None] - breakpoints).min(axis=2) > 16 * cells.tolerances[names.index(column.name)]
-        off = off[places.reshape(-1, 2)].any(axis=1)
-        wrong += int(((pieces[edges.cells[plural, 0]] != pieces[edges.cells[plural, 1]]) & off).any(axis=1).sum())
-    return wrong
+    result = np.zeros(len(edges), bool)
+    for part in parts:
+        name = net.sites[part.site].tournament if part.step is not None else None
+        sites = [n for n, s in enumerate(cells.sites) if n == part.site or (name is not None and s.tournament == name)]
+        mine = np.flatnonzero(np.isin(edges.site, sites) & (edges.cells >= 0).all(axis=1))
+        a, b = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[mine].T)
+        each = np.arange(len(mine))
+        differs = (a != b).any(axis=1) if name is not None else a[each, edges.unit[mine]] != b[each, edges.unit[mine]]
+        result[mine] = differs
+    return result
 
 
-def wrong_exactly(cells: "PlaneCells", net: Network, chosen: NDArray[np.int64]) -> int | None:
+@dataclass(frozen=True)
+class Ends:
+    """Ends of sides: the vertex there, and what the cells on both sides say of the units of a part."""
+
+    vertex: Numbers
+    first: Numbers
+    second: Numbers
+
+    def off_breakpoints(self, site: Site, values: Floats, errors: Floats) -> Mask:
+        """Units that change their piece although they are not at the breakpoints between the two."""
+        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
+        off = np.zeros(low.shape, bool)
+        for t, level in enumerate(site.breakpoints):
+            away = np.abs(values[self.vertex] - level) > ALONG_SIDES * errors[self.vertex]
+            off |= (low <= t) & (t < high) & away
+        return off
+
+    def off_tie(self, contest: Contest) -> Mask:
+        """Winners that change although the two are not equally good."""
+        there = Contest(contest.competitors[self.vertex], contest.winners[self.vertex], contest.error[self.vertex])
+        return np.asarray((self.first != self.second) & ~there.tied(self.first, self.second, ALONG_SIDES))
+
+
+def wrong_exactly(cells: "PlaneCells", net: Network, chosen: Numbers) -> int | None:
     """How many of these cells have another pattern at their centre in exact arithmetic; None if that cannot be done."""
-    if not rational.can_check(net):
+    exactly = exact_pieces(net, cells.plane, cells.centres[chosen], len(cells.sites))
+    if exactly is None:
         return None
-    x = rational.exact_points(cells.plane.origin, cells.plane.axes, cells.centres[chosen])
-    found = rational.exact_bits(net, x, [c.name for c in cells.columns])
+    pieces, winners = exactly
     wrong = np.zeros(len(chosen), bool)
-    for column, bits in zip(cells.columns, found, strict=True):
-        pieces = bits.reshape(len(chosen), column.breakpoints, -1).sum(axis=1)
-        wrong |= (pieces != column.unpacked(cells.packed_patterns[chosen])).any(axis=1)
+    for part in parts_of(cells, net):
+        site = net.sites[part.site]
+        found = pieces[part.site] if part.step is None else winners[str(site.tournament)]
+        wrong |= (found != cells.patterns[chosen, part.first : part.first + part.entries]).any(axis=1)
     return int(wrong.sum())

@@ -11,9 +11,27 @@ from torch import Tensor
 
 from regionscope import plots
 from regionscope.geometry import kernels, maps
-from regionscope.geometry.patterns import Column, Ints, owners, unpacked, winners
+from regionscope.geometry.patterns import Column, Ints, owners, unpacked
 from regionscope.geometry.predicates import Floats, Words
-from regionscope.geometry.sweep import Cut, Sweep, enlarged, exact, is_last_round, run_to_the_end, say_if_compiling
+from regionscope.geometry.rational import Cells, grid_of, remainders
+from regionscope.geometry.subdivision import packed_patterns, pieces_of, sides_of
+from regionscope.geometry.sweep import (
+    ASKED_AT_ONCE,
+    Cut,
+    Indices,
+    Meetings,
+    Outcome,
+    Sweep,
+    cut_by_site,
+    enlarged,
+    exact,
+    first_doubt,
+    forms_of,
+    is_last_round,
+    run_to_the_end,
+    say_if_compiling,
+)
+from regionscope.geometry.tournaments import Tournament
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.recording import UnsupportedModel
 from regionscope.tracing.trace import Model, as_network
@@ -34,6 +52,7 @@ class LineCells:
     unit: Ints
     sites: tuple[Site, ...]
     outputs: Floats  # (n + 1, k) at the start, the breakpoints and the end
+    undecided: int  # signs that could not be proved, on all lines found together
     network: Network = field(repr=False)
 
     def __len__(self) -> int:
@@ -118,7 +137,13 @@ class LineCells:
 
 
 def line_cells(
-    model: Model | Network, start: Tensor, end: Tensor, *, max_cells: int = 10_000_000, show_progress: bool = False
+    model: Model | Network,
+    start: Tensor,
+    end: Tensor,
+    *,
+    certified: bool = False,
+    max_cells: int = 10_000_000,
+    show_progress: bool = False,
 ) -> Any:
     """The exact linear regions of a piecewise-linear network on the segment from start to end (HR 3.1).
 
@@ -137,7 +162,7 @@ def line_cells(
     net = exact(as_network_of_points(model, start))
     single = tuple(start.shape) == net.input_shape
     starts, ends = (p[None] if single else p for p in (start, end))
-    found = cells_along(net, list(torch.stack([starts, ends], dim=1)), max_cells, show_progress)
+    found = cells_along(net, list(torch.stack([starts, ends], dim=1)), max_cells, show_progress, certified)
     return found[0] if single else found
 
 
@@ -189,53 +214,117 @@ class Chains:
         sizes = np.array([len(curve) for curve in curves])
         n, self.ends = int(sizes.sum()), np.cumsum(sizes) - 1
         self.begins = self.ends - sizes + 1
+        self.points = torch.cat(list(curves))
         self.curve = np.repeat(np.arange(len(curves)), sizes)
+        self.segment = np.arange(n)  # the corner before each vertex
         self.place = np.arange(n) - np.repeat(self.begins, sizes).astype(np.float64)  # corner i is at place i
         self.after = np.arange(1, n + 1, dtype=np.int32)
         self.after[self.ends] = -1
+        self.stretch = np.zeros(n)  # the length of the segment
+        self.stretch[:-1] = (self.points[1:] - self.points[:-1]).flatten(1).norm(dim=1).numpy()
+        self.stretch[self.ends] = 0.0
         self.label = np.full(n, -1, np.int32)
         self.source = np.arange(n, dtype=np.int32)
-        self.patterns: Words = np.zeros((n, 0), np.uint64)
+        self.bits: list[Words] = []
+        self.won: dict[str, Words] = {}
 
-    def cut(self, cut: Cut, most: int) -> Cut:
-        """Cut all pieces by a site; returns the cut with the vertices it has made."""
+    def directions(self) -> Tensor:
+        """The unit vectors along all segments, (segments, 1, *input_shape)."""
+        steps = (self.points[1:] - self.points[:-1])[self.stretch[:-1] > 0]
+        return (steps / steps.flatten(1).norm(dim=1).view(-1, *[1] * (steps.dim() - 1)))[:, None]
+
+    def kept(self) -> dict[str, Any]:
+        """All that a cut changes, as it is now."""
+        return dict(vars(self))
+
+    def cut(self, cut: Cut, most: int, settled: Indices) -> Outcome:
+        """Cut all pieces by a site; `settled` are signs of new vertices that are known."""
         roots, site = len(self.place), cut.boundaries.site
         room = kernels.piece_room(self.after, cut.above, cut.below)
-        for name in ("place", "after", "label", "source"):
+        for name in PER_PIECE:
             setattr(self, name, enlarged(getattr(self, name), roots + room))
-        cut, count = cut.grown(roots + room), np.array([roots, 0, 0, 0, 0])
+        cut, count = cut.grown(roots + room), np.zeros(kernels.COUNTERS, np.int64)
+        count[kernels.VERTICES] = roots
+        asked = np.empty((ASKED_AT_ONCE, 5), np.int64)
 
         def kernel() -> int:
             return int(kernels.cut_pieces(
-                count, cut.boundaries.first, cut.breakpoints, cut.tolerance, cut.values, cut.fresh, cut.above,
-                cut.below, self.place, cut.parents, cut.weights, self.after, self.label, self.source, roots, most,
+                count, cut.boundaries.first, cut.breakpoints, cut.values, cut.fresh, cut.rows, cut.law, cut.doubt,
+                cut.above, cut.below, self.place, self.stretch, cut.parents, cut.weights, self.after, self.label,
+                self.source, roots, most, asked, settled,
             ))  # fmt: skip
 
         def full() -> None:
             raise AssertionError("a piece has more breakpoints than its ends differ in")
 
         run_to_the_end(kernel, full, lambda: f"more than max_cells={most:,} breakpoints, cutting by {site.name!r}")
-        for name in ("place", "after", "label", "source"):
+        for name in PER_PIECE:
             setattr(self, name, getattr(self, name)[: count[kernels.VERTICES]])
         ancestors = kernels.ancestors(self.source, roots)
-        self.patterns, self.curve = self.patterns[ancestors], self.curve[ancestors]
-        return cut
+        self.bits = [bits[ancestors] for bits in self.bits]
+        self.won = {name: won[ancestors] for name, won in self.won.items()}
+        self.curve, self.segment = self.curve[ancestors], self.segment[ancestors]
+        return Outcome(cut, asked[: count[kernels.ASKED]].copy(), int(count[kernels.OPEN]), torn=False)
 
     def note_bits(self, cut: Cut) -> None:
-        """Add to the pattern of every piece the boundaries of this site that it is above."""
+        """Note which boundaries of this site each piece is above."""
         following = np.where(self.after >= 0, self.after, np.arange(len(self.after)))
         above = cut.above[: len(self.place)]
-        self.patterns = np.concatenate([self.patterns, above | above[following]], axis=1)
+        self.bits = [*self.bits, above | above[following]]
 
-    def middles(self, curves: Sequence[Tensor]) -> Tensor:
-        """The point of input space in the middle of each piece."""
-        following = np.where(self.after >= 0, self.after, np.arange(len(self.after)))
-        middle = (self.place + self.place[following]) / 2
-        x = torch.empty(len(middle), *curves[0].shape[1:], dtype=torch.float64)
-        for number, curve in enumerate(curves):
-            mine = self.curve == number
-            x[torch.from_numpy(mine)] = along(curve, middle[mine])
-        return x
+    def crown(self, playing: Tournament, sweep: Sweep) -> None:
+        """Note who has won a tournament on each piece."""
+        winners, _ = playing.played(sides_of(self.bits, sweep.boundaries, playing))
+        self.won = self.won | {str(playing.rounds[0].tournament): playing.packed(winners)}
+
+    # exact arithmetic
+
+    def exact_cells(self, sweep: Sweep) -> Cells:
+        """The pieces as they are now: the ends of their segments tell their maps."""
+        points, segment, bits = self.points, self.segment, self.bits
+
+        def ends(pieces: Indices, p: int) -> Tensor:
+            corners = remainders(points, p)
+            return torch.stack([corners[segment[pieces]], corners[segment[pieces] + 1]], dim=1)
+
+        return Cells(ends, lambda: grid_of(points), lambda pieces: pieces_of(bits, sweep.boundaries, pieces))
+
+    def preceding(self) -> Indices:
+        """The vertex before each, itself at the begin of a curve."""
+        before = np.arange(len(self.after))
+        before[self.after[self.after >= 0]] = np.flatnonzero(self.after >= 0)
+        return before
+
+    def local_bounds(self, vertices: Indices, units: Indices, cut: Cut) -> Floats:
+        """Bounds on the errors of units at vertices, with the slopes that they have on the pieces there."""
+        before = self.preceding()[vertices]
+        after = np.where(self.after[vertices] >= 0, self.after[vertices], vertices)
+        bounds = kernels.local_bounds_along(
+            vertices, before, after, units, self.place, self.stretch, cut.values, cut.rows, cut.law, cut.doubt
+        )
+        return np.asarray(bounds)
+
+    def corners(self, vertices: Indices, sweep: Sweep) -> Meetings:
+        """Where the vertices are: at a boundary of the piece that begins there, or at an end of a segment."""
+        piece = vertices.copy()
+        last = np.flatnonzero(self.after[vertices] < 0)
+        piece[last] = self.preceding()[vertices[last]]
+        line = np.where(self.label[vertices] >= 0, self.label[vertices], -2)
+        line[last] = -3
+        return self.meetings(piece, np.full(len(piece), -1), line, sweep)
+
+    def meetings(self, cell: Indices, line: Indices, other: Indices, sweep: Sweep) -> Meetings:
+        """Boundaries on pieces, as if these were lines in a plane on which nothing changes across them."""
+        return Meetings(cell, [forms_of(lines, sweep.boundaries) for lines in (line, other)], ALONG)
+
+    def twins(self, signs: Indices, before: dict[str, Any]) -> Indices:
+        """No other piece may ask for them."""
+        return signs
+
+
+PER_PIECE = ("place", "after", "label", "source", "stretch")
+# the line itself, and those across it at the start and the end of a segment: values at (0, 0), (1, 0) and (0, 1)
+ALONG = np.array([[0, 0, 1], [0, 1, 0], [-1, 0, -1]], object)
 
 
 def along(curve: Tensor, places: Floats) -> Tensor:
@@ -246,22 +335,27 @@ def along(curve: Tensor, places: Floats) -> Tensor:
 
 
 @torch.no_grad()
-def cells_along(net: Network, curves: list[Tensor], max_cells: int, show_progress: bool) -> list[LineCells]:
+def cells_along(
+    net: Network, curves: list[Tensor], max_cells: int, show_progress: bool, certified: bool = False
+) -> list[LineCells]:
     """The cells of all curves, cut together by all sites of a frozen network."""
     curves = [net_points(net, curve) for curve in curves]
     say_if_compiling()
-    sweep = Sweep(net, torch.cat(curves), None, show_progress)
     chains = Chains(curves)
+    reach = float(chains.points.flatten(1).norm(dim=1).max())
+    sweep = Sweep(
+        net, chains.points, first_doubt(chains.points, np.zeros(len(chains.points))), float(chains.place.max()),
+        chains.directions(), reach, None, show_progress, certified,
+    )  # fmt: skip
     for cut in sweep.cuts():
-        done = chains.cut(cut, max_cells)
+        done = cut_by_site(chains, sweep, cut, max_cells)
         sweep.moved(done, len(chains.place))
-        tournament = cut.boundaries.tournament
-        if tournament not in net.winners:
-            chains.note_bits(done)
-        elif is_last_round(cut.boundaries, sweep.boundaries):
-            won = winners(net, tournament, chains.middles(curves))
-            chains.patterns = np.concatenate([chains.patterns, won], axis=1)
-    return [gathered(net, curve, chains, sweep, number) for number, curve in enumerate(curves)]
+        chains.note_bits(done)
+        name = cut.boundaries.tournament
+        if name in net.winners and is_last_round(cut.boundaries, sweep.boundaries):
+            chains.crown(sweep.tournaments[str(name)], sweep)
+    patterns = packed_patterns(chains.bits, chains.won, sweep, len(chains.place))
+    return [gathered(net, curve, chains, patterns, sweep, number) for number, curve in enumerate(curves)]
 
 
 def net_points(net: Network, curve: Tensor) -> Tensor:
@@ -274,26 +368,29 @@ def steps(curve: Tensor) -> Floats:
     return np.asarray((curve[1:] - curve[:-1]).flatten(1).norm(dim=1).numpy())
 
 
-def gathered(net: Network, curve: Tensor, chains: Chains, sweep: Sweep, number: int) -> LineCells:
+def gathered(
+    net: Network, curve: Tensor, chains: Chains, all_patterns: Words, sweep: Sweep, number: int
+) -> LineCells:
     """The cells of one curve: pieces in order, those with the same pattern joined, those without length left out."""
     assert sweep.outputs is not None
     order = kernels.chain(chains.begins[number], chains.after)
     whole = LineCells(
         points=curve,
         breakpoints=np.zeros(0),
-        packed_patterns=chains.patterns[order[:1]],
+        packed_patterns=all_patterns[order[:1]],
         columns=tuple(sweep.columns),
         site=np.zeros(0, np.int32),
         unit=np.zeros(0, np.int32),
         sites=net.sites,
         outputs=sweep.outputs[order[[0, -1]]],
+        undecided=sweep.undecided,
         network=net,
     )
     fractions = np.interp(chains.place[order], np.arange(len(curve)), whole._path)
     pieces = np.flatnonzero(np.diff(fractions) > 0)  # those whose ends rounding has not made one
     if not len(pieces):
         return whole
-    patterns = chains.patterns[order[pieces]]
+    patterns = all_patterns[order[pieces]]
     new = np.flatnonzero((patterns[1:] != patterns[:-1]).any(axis=1)) + 1  # pieces at whose start a cell begins
     starts = pieces[new]
     site, unit = owners(chains.label[order[starts]], sweep.boundaries)

@@ -50,8 +50,13 @@ class Column:
         part = np.ascontiguousarray(patterns[:, self.first_word : self.first_word + self.words])
         if not self.breakpoints:
             return np.asarray(part.view(np.int32)[:, : self.entries])
-        bits = np.unpackbits(part.view(np.uint8), axis=1, count=self.entries * self.breakpoints, bitorder="little")
-        return np.asarray(bits.reshape(len(part), self.breakpoints, self.entries).sum(axis=1, dtype=np.int32))
+        return piece_numbers(part, self.entries, self.breakpoints)
+
+
+def piece_numbers(bits: Words, units: int, breakpoints: int) -> Ints:
+    """The number of breakpoints that each unit is above, (n, units), from a bit for each boundary."""
+    each = np.unpackbits(bits.view(np.uint8), axis=1, count=units * breakpoints, bitorder="little")
+    return np.asarray(each.reshape(len(bits), breakpoints, units).sum(axis=1, dtype=np.int32))
 
 
 def unpacked(columns: Sequence[Column], patterns: Words) -> Ints:

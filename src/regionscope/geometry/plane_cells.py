@@ -24,7 +24,7 @@ from regionscope.geometry.sweep import Sweep, exact, say_if_compiling
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.trace import Model, as_network
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class PlaneCells:
     edges: Edges
     sites: tuple[Site, ...]
     outputs: Floats | None  # (vertices, k); None for cells up to a layer
-    tolerances: tuple[float, ...]  # of the sites
-    close_decisions: int
+    close_decisions: int  # signs that bounds on rounding did not decide
+    undecided: int  # those of them that exact arithmetic did not settle
     network: Network | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
@@ -233,8 +233,8 @@ class PlaneCells:
             "format": FORMAT,
             "columns": [asdict(c) for c in self.columns],
             "sites": [asdict(s) for s in self.sites],
-            "tolerances": self.tolerances,
             "close_decisions": self.close_decisions,
+            "undecided": self.undecided,
         }
         arrays = {
             name: getattr(self, name) for name in ("vertices", "offsets", "corners", "packed_patterns", "outputs")
@@ -262,8 +262,8 @@ class PlaneCells:
             sites=tuple(Site(**{**s, "breakpoints": tuple(s["breakpoints"]), "shape": tuple(s["shape"])})
                         for s in about["sites"]),
             outputs=stored.get("outputs"),
-            tolerances=tuple(about["tolerances"]),
             close_decisions=about["close_decisions"],
+            undecided=about["undecided"],
             network=network,
         )  # fmt: skip
 
@@ -286,6 +286,7 @@ def plane_cells(
     plane: Plane,
     *,
     up_to_layer: int | None = None,
+    certified: bool = False,
     max_cells: int = 10_000_000,
     show_progress: bool = False,
 ) -> PlaneCells:
@@ -305,7 +306,12 @@ def plane_cells(
     net = exact(as_network(model, plane.origin[None]))
     say_if_compiling()
     made, sweep = subdivide(
-        net, Planes.of(plane), up_to_layer=up_to_layer, max_cells=max_cells, show_progress=show_progress
+        net,
+        Planes.of(plane),
+        up_to_layer=up_to_layer,
+        max_cells=max_cells,
+        show_progress=show_progress,
+        certified=certified,
     )
     return finished(plane, net, made, sweep)
 
@@ -320,14 +326,14 @@ def finished(plane: Plane, net: Network, made: Subdivision, sweep: Sweep) -> Pla
         vertices=made.xy,
         offsets=offsets,
         corners=corners,
-        packed_patterns=made.patterns,
+        packed_patterns=made.patterns(sweep),
         columns=tuple(sweep.columns),
         edges=Edges(
             ends, sides, site, unit, layers[site], np.linalg.norm(made.xy[ends[:, 1]] - made.xy[ends[:, 0]], axis=1)
         ),
         sites=tuple(b.site for b in sweep.boundaries),
         outputs=sweep.outputs,
-        tolerances=tuple(sweep.tolerances),
         close_decisions=sweep.close_decisions,
+        undecided=sweep.undecided,
         network=net,
     )

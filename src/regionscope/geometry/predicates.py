@@ -1,11 +1,20 @@
 """Every tolerance and every sign decision of the geometry.
 
-A vertex is *above* a boundary, *below* it, or *on* it. It is on it if the value is within the rounding that float64 can
-leave in a pre-activation: a share `ROUNDING` of the largest value that the site takes at any vertex. A boundary cuts a
-cell only if some vertex is above and some below. So coincident boundaries, boundaries through a vertex or along an edge
-and units that are zero on a whole cell cut nothing twice and leave no slivers.
+A vertex is *above* a boundary, *below* it, or *on* it. Every value comes with a bound on its error (see `rounding`): a
+proof, and what is usual. A value farther from the breakpoint than the proof has the sign that it seems to have. Any
+other is *open*: it is taken for on if it is within the usual error, for what it seems to be otherwise, and then settled
+in exact arithmetic where that can be done (see `exactness`). A boundary cuts a cell only if some vertex is above and
+some below. So coincident boundaries, boundaries through a vertex or along an edge and units that are zero on a whole
+cell cut nothing twice and leave no slivers.
+
+What is known of the errors at a vertex is a row of numbers, its *doubt*. A vertex is where two lines meet; what is
+computed is the point that divides an edge in a rounded proportion. ERROR bounds the error of the state at that point,
+SHIFT how far the point is from the true vertex; both as proof and usual. NORM is the norm of the state, VALUE that of
+the pre-activations, MOVED of those that count as zero. TURNS counts interpolations since the site was evaluated, each
+of which rounds once more.
 """
 
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -13,16 +22,28 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
-ROUNDING = 256 * float(np.finfo(np.float64).eps)
+EPS = float(np.finfo(np.float64).eps)
+SAFETY = 32.0  # usual errors are at most so many roundings of what each operation adds up
+ROUNDING = 256 * EPS  # of the largest output: outputs that differ by less tie
+UNKNOWN_SHARE = 256 * EPS  # the usual error after an operation without a rule, of the norm of the pre-activations
+INTERPOLATION = 4 * EPS  # the rounding of a + t (b - a), of the larger of the two
 SAME_MAP = 1e-8  # affine maps that differ by less than this share of their size are one function
 COLLINEAR = 1e-10  # three points whose triangle is flatter than this share of its longest side span no plane
 ORTHONORMAL = 1e-9
 FRAME = 1e-5  # the same for directions of neighbourhoods, which may come in float32
 CONVEX = 1e-12  # a corner that turns inward by no more than this share of the domain's size is straight
 
+# columns of doubt; ERROR and SHIFT have two, proof and usual
+ERROR, SHIFT, NORM, VALUE, MOVED, TURNS = 0, 2, 4, 5, 6, 7
+DOUBTS = 8
+# places in the law of a site; the first four have two; coordinates are rounded by DRIFT at most
+GAIN, NOISE, FLOOR, SLOPE, SIZE, OFFSET, DRIFT = 0, 2, 4, 6, 8, 9, 10
+LAWS = 11
+MOST_TURNS = 4096  # no coordinates come from more interpolations
+
 
 def rounding_bound(values: Floats) -> float:
-    """How far from zero a pre-activation of this site may be by rounding alone."""
+    """How far from zero a value may be by rounding alone, as a share of the largest."""
     return ROUNDING * float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
@@ -37,27 +58,78 @@ def words(bits: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def close_decisions(values, breakpoints, tolerance):  # type: ignore[no-untyped-def]
-    """How many values are so close to a breakpoint, and not at it, that rounding may have chosen the side."""
-    found = 0
-    for v in range(len(values)):
-        for t in range(len(breakpoints)):
-            for i in range(values.shape[1]):
-                distance = abs(values[v, i] - breakpoints[t])
-                found += (distance > 0) & (distance <= tolerance)
-    return found
+def computed(doubt, law, v, c):
+    """How far a unit's value at a vertex may be from the true one at the computed point, for each of its `rows`."""
+    turns, norm = doubt[v, TURNS], doubt[v, NORM]
+    interpolated = INTERPOLATION * turns * (law[SIZE] * norm + law[OFFSET])
+    return law[GAIN + c] * doubt[v, ERROR + c] + law[NOISE + c] * norm + law[FLOOR + c] + interpolated
 
 
 @njit(cache=True, nogil=True)
-def classify(values, breakpoints, tolerance, above, below):  # type: ignore[no-untyped-def]
-    """Set the bits of the boundaries that each row is above and below; boundary t * units + i is unit i's t-th."""
+def classify(values, breakpoints, rows, law, doubt, above, below, opened):
+    """Set the bits of the boundaries that each row is above and below; boundary t * units + i is unit i's t-th.
+
+    Counts in `opened` the signs at each vertex that are not proved, and notes norms in `doubt`.
+    """
     vertices, units = values.shape
-    above[:] = 0
-    below[:] = 0
     for v in range(vertices):
+        sure = computed(doubt, law, v, 0) + law[GAIN] * law[SLOPE] * doubt[v, SHIFT]
+        usual = computed(doubt, law, v, 1) + law[GAIN + 1] * law[SLOPE + 1] * doubt[v, SHIFT + 1]
+        squares, moved, unproved = 0.0, 0.0, 0
+        for i in range(units):
+            squares += values[v, i] * values[v, i]
+        for w in range(above.shape[1]):
+            above[v, w] = 0
+            below[v, w] = 0
+        bit, boundaries = 0, units * len(breakpoints)
+        while bit < boundaries:  # a run of units that share a breakpoint and a word
+            first, level = bit % units, breakpoints[bit // units]
+            shift, slack = bit & 63, 2 * EPS * abs(level)
+            run = min(64 - shift, units - first)
+            over, under = np.int64(0), np.int64(0)
+            for j in range(run):
+                z, error = values[v, first + j] - level, rows[first + j] * sure + slack
+                over |= np.int64(z > error) << (shift + j)
+                under |= np.int64(z < -error) << (shift + j)
+            rest = ((np.int64(1) << run) - 1 if run < 64 else np.int64(-1)) & ~((over | under) >> shift)
+            for j in range(run if rest else 0):
+                z, row = values[v, first + j] - level, rows[first + j]
+                if not (rest >> j) & 1 or (z == 0 and row * sure + slack == 0):
+                    continue
+                unproved += 1
+                over |= np.int64(z > row * usual + slack) << (shift + j)
+                under |= np.int64(z < -(row * usual + slack)) << (shift + j)
+                moved += z * z if abs(z) <= row * usual + slack else 0.0
+            above[v, bit >> 6] |= np.uint64(over)
+            below[v, bit >> 6] |= np.uint64(under)
+            bit += run
+        doubt[v, VALUE], doubt[v, MOVED] = np.sqrt(squares), np.sqrt(moved)
+        opened[v] = unproved
+
+
+@njit(cache=True, nogil=True)
+def hand_on(doubt, law, others_size, others_offset, result):
+    """What is known of the errors of all that goes on from a site, given the law of the state."""
+    for v in range(len(doubt)):
+        for c in range(2):
+            result[v, ERROR + c] = computed(doubt, law, v, c) + 2 * doubt[v, MOVED]
+            result[v, SHIFT + c] = doubt[v, SHIFT + c]
+        result[v, NORM] = np.hypot(doubt[v, VALUE], others_size * doubt[v, NORM] + others_offset)
+        result[v, MOVED] = result[v, TURNS] = result[v, VALUE] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def open_signs(values, breakpoints, rows, law, doubt, opened, limit):
+    """The vertices and boundaries whose signs are not proved, (n, 2), the first `limit` of them."""
+    found, n = np.empty((min(limit, opened.sum()), 2), np.int64), 0
+    units = values.shape[1]
+    for v in np.flatnonzero(opened):
+        sure = computed(doubt, law, v, 0) + law[GAIN] * law[SLOPE] * doubt[v, SHIFT]
         for t in range(len(breakpoints)):
-            high, low = breakpoints[t] + tolerance, breakpoints[t] - tolerance
+            slack = 2 * EPS * abs(breakpoints[t])
             for i in range(units):
-                word, place = (t * units + i) >> 6, np.uint64((t * units + i) & 63)
-                above[v, word] |= np.uint64(values[v, i] > high) << place
-                below[v, word] |= np.uint64(values[v, i] < low) << place
+                z, error = values[v, i] - breakpoints[t], rows[i] * sure + slack
+                if not (z > error or z < -error or (z == 0 and error == 0)) and n < len(found):
+                    found[n, 0], found[n, 1] = v, t * units + i
+                    n += 1
+    return found[:n]

@@ -1,102 +1,571 @@
-"""Dense networks in exact arithmetic: every float is an integer times a power of two, and so are sums and products."""
+"""Signs in exact arithmetic: a network modulo primes.
 
-from dataclasses import dataclass
+Every float is an integer times a power of two. Modulo an odd prime p a power of two has an inverse, so a float is an
+integer below p there, and so are sums, products and averages of floats. With such integers the network's own operations
+compute in float64 without rounding, as long as all sums stay below 2^53. From the remainders for enough primes the
+Chinese remainder theorem gives back the true numerator: how many are enough is known from the norms of the network (see
+`rounding`) and from the powers of two that its constants are multiples of.
+
+On a cell the network is affine. With the piece of every activation given, its values at three points of the plane tell
+any unit as an affine form, and a vertex, where two such forms vanish, need never be computed: the sign of a third form
+there is that of a determinant.
+
+The batch norm of a trained network divides by a square root. Its factor and shift, rounded to float64, are taken to be
+the network's own: what is proved is true of that network.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+import torch
+from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.tracing.network import Network
-from regionscope.tracing.operations import aten
-from regionscope.tracing.steps import Value
+from regionscope.geometry.pieces import Pieces, pieces
+from regionscope.geometry.rounding import CHOICES, MOVES, NORMS, NUMBERS, norm_constants
+from regionscope.tracing.activations import PAIRWISE
+from regionscope.tracing.lifting import lifted
+from regionscope.tracing.network import Site
+from regionscope.tracing.program import Program
+from regionscope.tracing.steps import Step, Value, leaves
+
+aten = torch.ops.aten
+
+LARGEST = 2**52  # sums of remainders stay below this
+LARGEST_DENOMINATOR = 4096  # bits
+NUMBERS_AT_ONCE = 1 << 21  # remainders of one value that are computed together
 
 Integers = NDArray[np.object_]
+Known = Mapping[int, Any]
+Shapes = Mapping[int, tuple[int, ...]]
+
+
+class Inexact(ValueError):
+    """There is an operation without an exact form; the message names it."""
+
+
+# numbers modulo a prime
+
+
+@cache
+def primes(below: int) -> tuple[int, ...]:
+    """The odd primes below a number, from above."""
+    sieve = np.ones(below, bool)
+    sieve[:3] = False
+    sieve[4::2] = False
+    for i in range(3, math.isqrt(below) + 1, 2):
+        if sieve[i]:
+            sieve[i * i :: i] = False
+    return tuple(np.flatnonzero(sieve)[::-1].tolist())
+
+
+def reduced(x: Tensor, p: int) -> Tensor:
+    """Integers of at most 2^52 modulo p, from 0 to p - 1."""
+    result = np.empty(x.shape)
+    _reduce(x.contiguous().view(-1).numpy(), 1.0 * p, result.reshape(-1))
+    return torch.from_numpy(result)
+
+
+@njit(cache=True, nogil=True)
+def _rest(x, p):  # type: ignore[no-untyped-def]
+    rest = x - np.floor(x / p) * p
+    return rest + p if rest < 0 else rest  # the quotient may have been rounded up
+
+
+@njit(cache=True, nogil=True)
+def _reduce(x, p, result):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        result[i] = _rest(x[i], p)
+
+
+@njit(cache=True, nogil=True)
+def _scale(integers, exponents, powers, p, result):  # type: ignore[no-untyped-def]
+    """Integers below 2^53 times powers modulo p; the integers in two halves, as they are too large."""
+    half = 2.0**27
+    for i in range(len(integers)):
+        high = np.floor(integers[i] / half)
+        rest = _rest(_rest(high, p) * half + (integers[i] - high * half), p)
+        result[i] = _rest(rest * powers[exponents[i]], p)
 
 
 @dataclass(frozen=True)
-class Dyadic:
-    """The numbers `mantissas * 2**-shift`, exactly."""
+class Floats:
+    """Floats as integers below 2^53 times powers of two."""
 
-    mantissas: Integers
-    shift: int
+    integers: NDArray[np.float64]
+    exponents: NDArray[np.int64]  # from 0, as places in a table of powers
+    powers: range
 
-    def at(self, shift: int) -> Integers:
-        """The mantissas for a larger shift."""
-        return np.asarray(self.mantissas * (1 << (shift - self.shift)), object)
+    @staticmethod
+    def of(tensor: Tensor) -> "Floats":
+        mantissas, exponents = np.frexp(tensor.double().numpy())
+        exponents = np.where(mantissas == 0, 0, exponents) - 53
+        smallest, largest = int(exponents.min(initial=0)), int(exponents.max(initial=-53))
+        return Floats(mantissas * 2.0**53, np.asarray(exponents - smallest, np.int64), range(smallest, largest + 1))
 
-    def __add__(self, other: "Dyadic") -> "Dyadic":
-        shift = max(self.shift, other.shift)
-        return Dyadic(self.at(shift) + other.at(shift), shift)
-
-    def __matmul__(self, other: "Dyadic") -> "Dyadic":
-        return Dyadic(self.mantissas @ other.mantissas, self.shift + other.shift)
-
-    def times(self, number: float) -> "Dyadic":
-        factor = dyadic(np.array(number))
-        return Dyadic(self.mantissas * factor.mantissas, self.shift + factor.shift)
-
-    def where(self, condition: NDArray[np.bool_], other: "Dyadic") -> "Dyadic":
-        shift = max(self.shift, other.shift)
-        return Dyadic(np.where(condition, self.at(shift), other.at(shift)), shift)
-
-    def above(self, number: float) -> NDArray[np.bool_]:
-        """Which numbers are larger than this one."""
-        bound = Fraction(number) * (1 << self.shift)
-        return np.asarray(self.mantissas > bound, np.bool_)
+    def modulo(self, p: int) -> Tensor:
+        powers = np.array([float(pow(2, e, p)) for e in self.powers])
+        result = np.empty(self.integers.shape)
+        _scale(self.integers.reshape(-1), self.exponents.reshape(-1), powers, 1.0 * p, result.reshape(-1))
+        return torch.from_numpy(result)
 
 
-def dyadic(values: Any) -> Dyadic:
-    """Floats, exactly."""
-    ratios = [float(v).as_integer_ratio() for v in np.asarray(values, np.float64).ravel()]
-    shift = max((d.bit_length() - 1 for _, d in ratios), default=0)
-    scaled = np.empty(len(ratios), object)
-    scaled[:] = [n * ((1 << shift) // d) for n, d in ratios]
-    return Dyadic(scaled.reshape(np.shape(values)), shift)
+def remainders(tensor: Tensor, p: int) -> Tensor:
+    """Floats modulo p."""
+    return Floats.of(tensor).modulo(p)
 
 
-def clamped(x: Dyadic, low: float | None, high: float | None) -> Dyadic:
-    if low is not None:
-        x = x.where(x.above(low), dyadic(np.array(low)))
-    return x if high is None else dyadic(np.array(high)).where(x.above(high), x)
+def remainder(number: Fraction | float, p: int) -> int:
+    exact = Fraction(number)
+    return exact.numerator * pow(exact.denominator, -1, p) % p
 
 
-def _addmm(bias: Dyadic, x: Dyadic, weight: Dyadic) -> Dyadic:
-    return bias + x @ weight
+def rebuilt(residues: Integers, moduli: Sequence[int]) -> Integers:
+    """The integers between -M / 2 and M / 2, M the product of the moduli, with these remainders (moduli, ...)."""
+    whole = math.prod(moduli)
+    result = np.zeros(residues.shape[1:], object)
+    for rest, p in zip(residues, moduli, strict=True):
+        others = whole // p
+        result = result + rest * (others * pow(others, -1, p))
+    result = result % whole
+    return np.asarray(np.where(result > whole // 2, result - whole, result), object)
 
 
-# what dense networks are made of; a program with any other operation is not checked
-OPERATIONS: dict[Any, Any] = {
-    aten.addmm.default: _addmm,
-    aten.mm.default: lambda x, weight: x @ weight,
-    aten.add.Tensor: lambda x, y: x + y if isinstance(y, Dyadic) else x + dyadic(np.array(y)),
-    aten.relu.default: lambda x: clamped(x, 0.0, None),
-    aten.leaky_relu.default: lambda x, slope=0.01: x.where(x.above(0.0), x.times(slope)),
-    aten.hardtanh.default: lambda x, low=-1.0, high=1.0: clamped(x, low, high),
-    aten.clamp.default: lambda x, low=None, high=None: clamped(x, low, high),
-    aten.clamp_min.default: lambda x, low: clamped(x, low, None),
-    aten.alias.default: lambda x: x,
+# denominators
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All numbers of a value are multiples of 1 / (2^shift rest)."""
+
+    shift: int = 0
+    rest: int = 1
+
+    def join(self, other: "Grid") -> "Grid":
+        return Grid(max(self.shift, other.shift), math.lcm(self.rest, other.rest))
+
+    def product(self, other: "Grid") -> "Grid":
+        return Grid(self.shift + other.shift, self.rest * other.rest)
+
+    @property
+    def denominator(self) -> int:
+        return self.rest << self.shift
+
+
+def grid_of(number: Fraction | float | Tensor) -> Grid:
+    """The coarsest grid that holds a number, or the floats of a tensor."""
+    if not isinstance(number, Tensor):
+        denominator = Fraction(number).denominator
+        twos = (denominator & -denominator).bit_length() - 1
+        return Grid(twos, denominator >> twos)
+    values = np.unique(number.double().numpy())
+    mantissas, exponents = np.frexp(values[values != 0])
+    integers = np.asarray(mantissas * 2.0**53, np.int64)
+    zeros = np.log2((integers & -integers).astype(np.float64)).astype(np.int64)
+    return Grid(int((53 - exponents - zeros).max(initial=0)))
+
+
+def grid_of_inverses(number: float | Tensor) -> Grid:
+    values = np.unique(number.double().numpy()).tolist() if isinstance(number, Tensor) else [number]
+    grids = [grid_of(1 / Fraction(v)) for v in values if v]
+    if sum(g.rest.bit_length() for g in grids) > LARGEST_DENOMINATOR:
+        raise Inexact("division by many different numbers")
+    found = Grid()
+    for grid in grids:
+        found = found.join(grid)
+    return found
+
+
+def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: Shapes) -> Grid:
+    """The grid of what a step makes, given those of what depends on the input."""
+    name, named = step.name, step.named
+    parts = [_grid(a, grids, constants) for key, a in named.items() if key in NUMBERS or _holds_values(a)]
+    if (found := pieces(step, constants)) is not None:
+        slopes, offsets = ([grid_of(part[i]) for part in found] for i in (0, 1))
+        return grids[named["self"].index].product(_joined(slopes)).join(_joined(offsets))
+    if name in NORMS:
+        factor, shift = norm_constants(step, constants)
+        return grids[named["input"].index].product(grid_of(factor)).join(grid_of(shift))
+    if name in AVERAGES:
+        return grids[named["self"].index].product(Grid(rest=math.lcm(*windows(step, shapes)[1])))
+    if name in DIVISIONS:
+        by = named["other"]
+        return grids[named["self"].index].product(
+            grid_of_inverses(constants[by.index] if isinstance(by, Value) else by)
+        )
+    if name in PRODUCTS or (name in SUMS and "alpha" in named):
+        return _product(parts)
+    if name in MOVES or name in CHOICES or name in SUMS or name in PAIRWISE:
+        return _joined(parts)
+    raise Inexact(f"the operation {name}")
+
+
+def _grid(argument: Any, grids: Mapping[int, Grid], constants: Known) -> Grid:
+    found = Grid()
+    for leaf in leaves(argument):
+        if isinstance(leaf, Value):
+            tensor = constants.get(leaf.index)
+            fixed = isinstance(tensor, Tensor) and tensor.is_floating_point()
+            found = found.join(grids[leaf.index] if leaf.index in grids else grid_of(tensor) if fixed else Grid())
+        elif isinstance(leaf, int | float):
+            found = found.join(grid_of(leaf))
+    return found
+
+
+def _holds_values(argument: Any) -> bool:
+    return any(isinstance(leaf, Value) for leaf in leaves(argument))
+
+
+def _joined(grids: Sequence[Grid]) -> Grid:
+    found = Grid()
+    for grid in grids:
+        found = found.join(grid)
+    return found
+
+
+def _product(grids: Sequence[Grid]) -> Grid:
+    found = Grid()
+    for grid in grids:
+        found = found.product(grid)
+    return found
+
+
+# operations
+
+
+@dataclass(frozen=True)
+class Modular:
+    """Does the steps of a program modulo p; `choices` says which piece (n, *shape) what leaves each site is on."""
+
+    p: int
+    constants: Known  # as they are
+    choices: Mapping[int, Tensor]
+
+    def __call__(self, step: Step, values: Known, shapes: Shapes) -> list[Any]:
+        name, rest = step.name, [None] * (len(step.results) - 1)
+        if name in PAIRWISE:
+            return [self.better(step, values, shapes)]
+        if (found := pieces(step, self.constants)) is not None:
+            return [self.bent(step, values, found)]
+        if name in NORMS:
+            x = values[step.named["input"].index]
+            factor, shift = (remainders(c, self.p) for c in norm_constants(step, self.constants))
+            shape = (-1, *[1] * (x.dim() - 3))
+            return [reduced(reduced(x * factor.reshape(shape), self.p) + shift.reshape(shape), self.p), *rest]
+        if name in AVERAGES:
+            return [self.averaged(step, values, shapes)]
+        if name in DIVISIONS:
+            step, values = self.inverted(step, values)
+        return [reduced(made, self.p) for made in lifted(*self.prepared(step, values), shapes)]
+
+    def prepared(self, step: Step, values: Known) -> tuple[Step, Known]:
+        """The step with its plain numbers modulo p; a factor of a sum of products goes into one of those."""
+        names = [p.name for p in step.operation._schema.arguments]
+        given = dict(zip(names, step.arguments, strict=False)) | step.options
+        factors = PRODUCTS.get(step.name, ())
+        if factors and (factor := given.get("alpha", given.get("value", 1))) != 1:
+            scaled = values[given[factors[0]].index] * remainder(factor, self.p)
+            values = {**values, -1: reduced(scaled, self.p)}
+            given |= {factors[0]: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
+        for name in NUMBERS:
+            if isinstance(given.get(name), int | float):
+                given[name] = float(remainder(given[name], self.p))
+        return replace(step, arguments=(), options=given), values
+
+    def inverted(self, step: Step, values: Known) -> tuple[Step, Known]:
+        """Division by constants as a product with their inverses."""
+        by = step.named["other"]
+        numbers = values[by.index] if isinstance(by, Value) else torch.tensor(float(remainder(by, self.p))).double()
+        inverses = [float(pow(int(n), -1, self.p)) for n in numbers.flatten().tolist()]
+        inverse = torch.tensor(inverses, dtype=torch.float64).reshape(numbers.shape)
+        return Step(aten.mul.Tensor, (step.named["self"], Value(-1)), {}, step.results), {**values, -1: inverse}
+
+    def better(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
+        """The larger or smaller of two, as the side of their difference says."""
+        shape = shapes[step.results[0]]
+        over = self.choices[step.results[0]].reshape(-1, *shape).bool()
+        a, b = (values[step.named[name].index] for name in ("self", "other"))
+        a, b = (v.reshape(len(v), *[1] * (len(shape) + 1 - v.dim()), *v.shape[1:]) if i in shapes else v
+                for v, i in ((a, step.named["self"].index), (b, step.named["other"].index)))  # fmt: skip
+        return torch.where(over, a, b) if PAIRWISE[step.name] == "maximum" else torch.where(over, b, a)
+
+    def bent(self, step: Step, values: Known, found: Pieces) -> Tensor:
+        """Each unit on the piece that was chosen."""
+        x = values[step.named["self"].index]
+        chosen = self.choices[step.results[0]].reshape(x.shape) if len(found) > 1 else torch.zeros_like(x)
+        result = torch.zeros_like(x)
+        for number, (slope, offset) in enumerate(found):
+            factor = remainders(slope, self.p) if isinstance(slope, Tensor) else remainder(slope, self.p)
+            result = torch.where(chosen == number, x * factor + remainder(offset, self.p), result)
+        return reduced(result, self.p)
+
+    def averaged(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
+        """Sums over windows, divided by the sizes of these."""
+        members, divisors = windows(step, shapes)
+        x, shape = values[step.named["self"].index], shapes[step.results[0]]
+        if members is None:
+            sums = lifted(_as_sum(step), values, shapes)[0].reshape(len(x), -1)
+        else:
+            sums = (x.reshape(-1, len(members)) @ members).reshape(len(x), -1)
+        inverses = torch.tensor([float(pow(d, -1, self.p)) for d in divisors]).double()
+        sums = reduced(sums, self.p).reshape(len(x), -1, len(divisors))
+        return reduced(sums * inverses, self.p).reshape(len(x), *shape)
+
+
+def windows(step: Step, shapes: Shapes) -> tuple[Tensor | None, list[int]]:
+    """Which entries each average is taken of, 0 or 1 (entries, averages), and the number it is divided by.
+
+    The same for every channel; None for the plain sum of a mean.
+    """
+    shape, made = shapes[step.named["self"].index], shapes[step.results[0]]
+    if step.name == "mean":
+        return None, [math.prod(shape) // max(math.prod(made), 1)]
+    spatial = shape[-AVERAGES[step.name] :]
+    entries = math.prod(spatial)
+    basis = torch.eye(entries, dtype=torch.float64).reshape(entries, 1, *spatial)
+    shares = step.run({step.named["self"].index: basis})[0].reshape(entries, -1)
+    return (shares > 0).double(), [round(1 / share) for share in shares.amax(dim=0).tolist()]
+
+
+def _as_sum(step: Step) -> Step:
+    operation = aten.sum.dim_IntList if step.operation._schema.overload_name else aten.sum.default
+    return replace(step, operation=operation)
+
+
+# what is added up only; what is multiplied, with the arguments that are; averages with the dimensions of their windows
+SUMS = frozenset("neg sum cumsum trace col2im add sub rsub scatter_add index_add".split())
+PRODUCTS: dict[str, tuple[str, ...]] = {
+    "mul": ("self", "other"),
+    "mm": ("self", "mat2"),
+    "bmm": ("self", "mat2"),
+    "mv": ("self", "vec"),
+    "dot": ("self", "tensor"),
+    "vdot": ("self", "other"),
+    "addmm": ("mat1", "mat2"),
+    "addmv": ("mat", "vec"),
+    "baddbmm": ("batch1", "batch2"),
+    "addbmm": ("batch1", "batch2"),
+    "addr": ("vec1", "vec2"),
+    "addcmul": ("tensor1", "tensor2"),
+    "convolution": ("input", "weight"),
 }
+AVERAGES = {"mean": 0, "avg_pool2d": 2, "avg_pool3d": 3, "_adaptive_avg_pool2d": 2, "_adaptive_avg_pool3d": 3}
+DIVISIONS = frozenset(("div", "true_divide"))
 
 
-def can_check(net: Network) -> bool:
-    """Whether a network is dense and made of operations that are known here."""
-    flat = all(len(site.shape) == 1 for site in net.sites) and len(net.input_shape) == 1
-    known = all(step.operation in OPERATIONS and not step.options for step in net.program.steps)
-    return flat and known and not net.winners
+def terms_of(step: Step, shapes: Shapes, constants: Known) -> int:
+    """At most how many products a step adds up."""
+    sizes = [
+        constants[a.index].shape if a.index in constants else shapes[a.index]
+        for a in (step.named[name] for name in PRODUCTS.get(step.name, ()))
+        if isinstance(a, Value)
+    ]
+    if step.name in ("mul", "addcmul", "addr") or not sizes:
+        return 1
+    if step.name == "convolution":
+        return math.prod(sizes[1]) // (1 if step.named["transposed"] else sizes[1][0])
+    return int(sizes[0][-1] if step.name != "addbmm" else math.prod(sizes[0]))
 
 
-def exact_bits(net: Network, x: Dyadic, names: list[str]) -> list[NDArray[np.bool_]]:
-    """For each named site, which boundaries exact points (n, d) are above: (n, breakpoints * units)."""
-    values: dict[int, Any] = {i: dyadic(c.numpy()) for i, c in net.program.constants.items()} | {0: x}
-    for step in net.program.steps:
-        arguments = [values[a.index] if isinstance(a, Value) else a for a in step.arguments]
-        values[step.results[0]] = OPERATIONS[step.operation](*arguments)
-    sites = {site.name: site for site in net.sites}
-    return [np.concatenate([values[sites[n].entry].above(b) for b in sites[n].breakpoints], axis=1) for n in names]
+# networks
 
 
-def exact_points(origin: Tensor, axes: NDArray[np.float64], u: NDArray[np.float64]) -> Dyadic:
-    """The points of a plane at coordinates u (n, 2), without rounding."""
-    return dyadic(origin.flatten().numpy()[None]) + dyadic(u) @ dyadic(axes)
+@dataclass(frozen=True)
+class Forms:
+    """Numbers `value[entry] - value[rival] - level` of a network, (n, 3) integers and (n,) levels.
+
+    Without a rival that is -1. A value of -1 stands for no value of the network but for one of the given lines.
+    """
+
+    places: NDArray[np.int64]
+    levels: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, chosen: Any) -> "Forms":
+        return Forms(self.places[chosen], self.levels[chosen])
+
+    @staticmethod
+    def joined(parts: "Sequence[Forms]") -> "Forms":
+        return Forms(np.concatenate([p.places for p in parts]), np.concatenate([p.levels for p in parts]))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells whose maps are asked for: points that tell them, and the pieces that all units are on."""
+
+    points: Callable[[NDArray[np.int64], int], Tensor]  # of these cells modulo p: (cells, points, *input_shape)
+    grid: Callable[[], Grid]  # that holds the points
+    choices: Callable[[NDArray[np.int64]], dict[int, Tensor]]  # value that leaves a site -> (cells, units)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A frozen network in exact arithmetic. `sizes` bounds the values whose forms may be asked for."""
+
+    program: Program
+    sizes: Mapping[int, float]
+
+    @cached_property
+    def constants(self) -> dict[int, Any]:
+        return self.program.constants
+
+    @cached_property
+    def _analysed(self) -> tuple[dict[int, Grid], str | None]:
+        """The grid of every value that can be had exactly, the input's apart, and what the first one else is for."""
+        grids, obstacle = {0: Grid()}, None
+        for step in self.program.steps:
+            try:
+                grid = grid_after(step, grids, self.constants, self.program.shapes)
+            except KeyError:  # made of values that cannot be had
+                continue
+            except Inexact as error:
+                obstacle = obstacle or str(error)
+                continue
+            grids.update(dict.fromkeys(step.results, grid))
+        return grids, obstacle
+
+    @property
+    def obstacle(self) -> str | None:
+        """What stands in the way of exact arithmetic, if anything does."""
+        return self._analysed[1]
+
+    @cached_property
+    def moduli(self) -> tuple[int, ...]:
+        """Primes small enough for all sums."""
+        most = max((terms_of(s, self.program.shapes, self.constants) for s in self.program.steps), default=1)
+        return primes(math.isqrt(LARGEST // (most + 1)))
+
+    @cached_property
+    def work(self) -> int:
+        """The number of products at one point."""
+        shapes = self.program.shapes
+        return sum(
+            math.prod(shapes[step.results[0]]) * terms_of(step, shapes, self.constants) for step in self.program.steps
+        )
+
+    def enough(self, values: Sequence[int], points: Grid) -> list[int] | None:
+        """Primes whose product is larger than twice every numerator; None if these values cannot be had exactly."""
+        grids = self._analysed[0]
+        if any(v not in grids or not math.isfinite(self.sizes.get(v, math.inf)) for v in values):
+            return None
+        bits = [
+            math.log2(max(self.sizes[v], 1e-300)) + grids[v].product(points).denominator.bit_length() for v in values
+        ]
+        found: list[int] = []
+        for p in self.moduli:
+            if sum(map(math.log2, found)) > max(bits, default=0.0) + 4:
+                return found
+            found.append(p)
+        return None
+
+    def signs(
+        self, cells: Cells, cell: NDArray[np.int64], meeting: Sequence[Forms], target: Forms, lines: Integers,
+        moduli: Sequence[int],
+    ) -> NDArray[np.int8]:  # fmt: skip
+        """The sign of each target form where two forms vanish, all of them on one cell; 2 if those are parallel.
+
+        `lines` (m, 3) are lines of the plane, by their values at the three points that tell a map.
+        """
+        forms = Forms.joined([*meeting, target])
+        numbers = self.numerators(cells, np.tile(cell, 3), forms, moduli)
+        mine = forms.places[:, 0] < 0
+        numbers[mine] = lines[forms.places[mine, 1]]
+        first, second, asked = np.split(numbers, 3)
+        (c, a, b), (d, e, f), (g, h, i) = (_coefficients(part) for part in (first, second, asked))
+        crossing = a * f - b * e
+        product = g * crossing - h * (c * f - b * d) + i * (c * e - a * d)
+        return np.asarray(np.where(crossing == 0, 2, _sign(product) * _sign(crossing)), np.int8)
+
+    def numerators(self, cells: Cells, cell: NDArray[np.int64], forms: Forms, moduli: Sequence[int]) -> Integers:
+        """Forms at the points that tell a map, times a positive integer each, (n, 3); a line has two, and one again."""
+        residues = self.residues(cells, cell, forms, moduli)
+        result = np.zeros((len(forms), 3), object)
+        for v in np.unique(forms.places[forms.places[:, 0] >= 0, 0]):
+            mine = np.flatnonzero(forms.places[:, 0] == v)
+            scale = self._analysed[0][int(v)].product(cells.grid()).denominator
+            busy = mine[residues[:, mine].any(axis=(0, 2)) | (forms.levels[mine] != 0)]  # others vanish on the cell
+            scaled = [residues[i][busy].astype(object) * (scale % p) % p for i, p in enumerate(moduli)]
+            found = rebuilt(np.stack(scaled), moduli) if len(busy) else np.zeros((0, residues.shape[2]), object)
+            for level in np.unique(forms.levels[busy]):
+                there = forms.levels[busy] == level
+                exact = Fraction(float(level))
+                found[there] = found[there] * exact.denominator - exact.numerator * scale
+            result[busy, : found.shape[1]] = found
+            if found.shape[1] == 2:
+                result[busy, 2] = found[:, 0]
+        return result
+
+    def residues(self, cells: Cells, cell: NDArray[np.int64], forms: Forms, moduli: Sequence[int]) -> NDArray[np.int64]:
+        """Forms without their levels modulo all primes, (primes, n, points)."""
+        values = [int(v) for v in np.unique(forms.places[:, 0]) if v >= 0]
+        program = self.program.pruned(values)
+        at_once = max(1, NUMBERS_AT_ONCE // max(math.prod(s) for s in self.program.shapes.values()))
+        used, place = np.unique(cell, return_inverse=True)
+        made: list[NDArray[np.int64]] = []
+        for p in moduli:
+            constants = self._constants(program, p)
+            rows: NDArray[np.int64] | None = None
+            for start in range(0, len(used), at_once):
+                part = used[start : start + at_once]
+                x = cells.points(part, p)
+                n, points = x.shape[:2]
+                choices = {v: c.repeat_interleave(points, dim=0) for v, c in cells.choices(part).items()}
+                act = Modular(p, self.constants, choices)
+                known = {0: x.flatten(0, 1)[:, None], **constants}
+                outputs = program.resume(known, act=act)
+                rows = np.zeros((len(forms), points), np.int64) if rows is None else rows
+                for v, output in zip(values, outputs, strict=True):
+                    mine = (forms.places[:, 0] == v) & (place >= start) & (place < start + n)
+                    numbers = output.reshape(n, points, -1).numpy()[place[mine] - start]
+                    each = np.arange(mine.sum())
+                    _, entry, rival = forms.places[mine].T
+                    taken = numbers[each, :, entry] - np.where(rival[:, None] >= 0, numbers[each, :, rival], 0)
+                    rows[mine] = taken.astype(np.int64) % p
+            assert rows is not None
+            made.append(rows)
+        return np.stack(made)
+
+    def pieces(self, points: Callable[[int], Tensor], grid: Grid, sites: Sequence[Site]) -> dict[int, Any] | None:
+        """The piece of every unit at points, given modulo p: value that leaves a site -> (n, units); or None."""
+        moduli = self.enough([site.entry for site in sites], grid)
+        if moduli is None:
+            return None
+        *parts, _ = replace(self.program, outputs=()).segments([site.entry for site in sites])
+        known: list[dict[int, Any]] = [{0: points(p)[:, None]} for p in moduli]
+        choices: dict[int, Tensor] = {}
+        for site, part in zip(sites, parts, strict=True):
+            for i, p in enumerate(moduli):
+                values = part.resume({**known[i], **self._constants(part, p)}, act=Modular(p, self.constants, choices))
+                known[i] = dict(zip(part.outputs, values, strict=True))
+            scale = self._analysed[0][site.entry].product(grid).denominator
+            residues = [k[site.entry].flatten(1).long().numpy().astype(object) * (scale % p) % p
+                        for k, p in zip(known, moduli, strict=True)]  # fmt: skip
+            numbers = rebuilt(np.stack(residues), moduli)
+            above = sum((numbers > Fraction(level) * scale).astype(np.int32) for level in site.breakpoints)
+            choices[site.exit] = torch.from_numpy(above)
+        return {value: pieces.numpy() for value, pieces in choices.items()}
+
+    @cached_property
+    def _floats(self) -> dict[int, Floats]:
+        tensors = {i: c for i, c in self.constants.items() if isinstance(c, Tensor) and c.is_floating_point()}
+        return {i: Floats.of(c) for i, c in tensors.items()}
+
+    def _constants(self, program: Program, p: int) -> dict[int, Tensor]:
+        return {i: self._floats[i].modulo(p) for i in program.constants if i in self._floats}
+
+
+def _coefficients(values: Integers) -> tuple[Integers, Integers, Integers]:
+    """Constant and slopes of affine forms from their values at (0, 0), (1, 0) and (0, 1)."""
+    return values[:, 0], values[:, 1] - values[:, 0], values[:, 2] - values[:, 0]
+
+
+def _sign(numbers: Integers) -> NDArray[np.int64]:
+    return (numbers > 0).astype(np.int64) - (numbers < 0).astype(np.int64)

@@ -2,14 +2,16 @@
 
 Between the boundaries of earlier sites everything is affine, so the values of a new vertex lie between those of its two
 neighbours on the edge where it was made. The network is therefore evaluated part by part, from one site to the next,
-each part once at every vertex there is by then: less than one forward pass at the vertices of the result.
+each part once at every vertex there is by then: less than one forward pass at the vertices of the result. Beside the
+values goes a bound on their errors (see `rounding`); signs that it does not decide are settled in exact arithmetic.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,11 +19,38 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from regionscope.geometry import kernels
-from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered
-from regionscope.geometry.predicates import Floats, Words, classify, close_decisions, rounding_bound, words
+from regionscope.geometry import kernels, predicates
+from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered, owners
+from regionscope.geometry.planes import Plane
+from regionscope.geometry.predicates import (
+    DOUBTS,
+    EPS,
+    ERROR,
+    INTERPOLATION,
+    MOST_TURNS,
+    MOVED,
+    NORM,
+    ORTHONORMAL,
+    SAFETY,
+    Floats,
+    Words,
+    classify,
+    open_signs,
+    words,
+)
+from regionscope.geometry.rational import Cells, Exact, Forms, Integers, grid_of, reduced, remainders
+from regionscope.geometry.rounding import Law, Measure, law_of
+from regionscope.geometry.tournaments import Tournament, tournament
 from regionscope.tracing.network import Network
 from regionscope.tracing.program import Program
+
+Indices = NDArray[np.int64]
+Signs = NDArray[np.int8]
+
+UNSETTLED = 2  # among signs
+ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
+WORK = 4e9  # products in exact arithmetic that one sweep may spend; a few seconds
+CERTIFIED_WORK = 4e12
 
 
 @dataclass(frozen=True)
@@ -35,7 +64,9 @@ class Cut:
     below: Words
     parents: Ints
     weights: Floats
-    tolerance: float
+    doubt: Floats  # (vertices, DOUBTS); see `predicates`
+    rows: Floats  # (units,)
+    law: Floats  # (LAWS,)
 
     @property
     def breakpoints(self) -> Floats:
@@ -50,8 +81,20 @@ class Cut:
         """The values of all vertices, in two blocks."""
         return [self.values, self.fresh[: vertices - len(self.values)]]
 
+    def set_signs(self, vertex: Indices, boundary: Indices, signs: Signs) -> None:
+        """Write down the signs of old vertices that are settled; what seemed otherwise has moved."""
+        word, one = boundary >> 6, np.uint64(1) << (boundary & 63).astype(np.uint64)
+        units = self.values.shape[1]
+        z = self.values[vertex, boundary % units] - self.breakpoints[boundary // units]
+        for side, bits in ((1, self.above), (-1, self.below)):
+            was, known = (bits[vertex, word] & one) != 0, signs != UNSETTLED
+            np.bitwise_or.at(bits, (vertex[signs == side], word[signs == side]), one[signs == side])
+            wrong = was & known & (signs != side)
+            np.bitwise_and.at(bits, (vertex[wrong], word[wrong]), ~one[wrong])
+            np.add.at(self.doubt[:, MOVED], vertex[wrong], np.abs(z[wrong]))
 
-PER_VERTEX = ("above", "below", "parents", "weights")
+
+PER_VERTEX = ("above", "below", "parents", "weights", "doubt")
 ENTRIES_AT_ONCE = 1 << 21  # floats of a state that go through a part of the network together: they stay in the heap
 
 Blocks = list[Floats]  # the rows of all vertices, one block after another
@@ -80,20 +123,57 @@ def exact(net: Network) -> Network:
     return net.frozen()
 
 
+@dataclass(frozen=True)
+class Route:
+    """The way through a network: its parts from site to site, with their laws, and the last part, to the output."""
+
+    parts: tuple[Program, ...]
+    laws: tuple[Law, ...]
+    last: Program
+
+
+def route(net: Network, boundaries: list[Boundaries]) -> Route:
+    """The way through the first sites of a frozen network; kept with it, as many sweeps may go there."""
+    known: dict[int, Route] = vars(net).setdefault("_routes", {})
+    if len(boundaries) not in known:
+        entries = [b.site.entry for b in boundaries]
+        program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
+        *parts, last = program.segments(entries)
+        takes = [(0,), *(part.outputs for part in parts)]
+        laws = [law_of(part, known) for part, known in zip(parts, takes, strict=False)]
+        known[len(boundaries)] = Route(tuple(parts), tuple(laws), last)
+    return known[len(boundaries)]
+
+
+class Undecided(ArithmeticError):
+    """Signs could not be proved although `certified=True` asked for it; the message says at which site and why."""
+
+
 @dataclass
 class Sweep:
-    """A pass through the network: `cuts` gives the sites in turn, and is told of the vertices that they make."""
+    """A pass through the network: `cuts` gives the sites in turn, and is told of the vertices that they make.
+
+    `doubt` says how far off the points are, and how far a coordinate may move by rounding; see `predicates`.
+    """
 
     net: Network
     points: Tensor  # (vertices, *input_shape) in float64
-    up_to_layer: int | None
-    show_progress: bool
+    doubt: Floats
+    largest: float  # of the coordinates
+    directions: Tensor  # (m, 1 or 2, *input_shape) orthonormal, in which coordinates go
+    reach: float  # no point that tells a map has a larger norm
+    up_to_layer: int | None = None
+    show_progress: bool = False
+    certified: bool = False
 
     def __post_init__(self) -> None:
         self.boundaries = boundaries_of(self.net, self.up_to_layer)
         self.columns = columns_of(self.boundaries, self.net)
-        self.tolerances: list[float] = []
+        self.route = route(self.net, self.boundaries)
+        self.slope = np.full(2, 1 + ORTHONORMAL)  # at most how fast the state changes along the plane, and usually
+        self.budget = CERTIFIED_WORK if self.certified else WORK
         self.close_decisions = 0
+        self.undecided = 0
         self.outputs: Floats | None = None
         self.vertices = len(self.points)
         self.state: list[Blocks] = [[self.points.flatten(1).numpy()]]
@@ -101,23 +181,21 @@ class Sweep:
     @torch.no_grad()
     def cuts(self) -> Iterator[Cut]:
         """The sites one after another; between two, `moved` and `thinned` must say what became of the vertices."""
-        entries = [b.site.entry for b in self.boundaries]
-        program = replace(self.net.program.pruned([*entries, self.net.output]), outputs=(self.net.output,))
-        *parts, last = program.segments(entries)
         known: tuple[int, ...] = (0,)
         bar = tqdm(self.boundaries, desc="cutting", unit="site", disable=not self.show_progress)
-        for boundaries, part in zip(bar, parts, strict=True):
+        for boundaries, part, law in zip(bar, self.route.parts, self.route.laws, strict=True):
             self.state = [[rows] for rows in self._evaluated(part, known)]
-            known, (values,) = part.outputs, self.state[0]
-            cut = first_look(boundaries, values)
-            self.tolerances.append(cut.tolerance)
-            self.close_decisions += close_decisions(values, cut.breakpoints, cut.tolerance)
+            slopes = self._first_slopes(part, law) if known == (0,) else (self.slope, self.slope * law.state.gain)
+            known, (values,), self.law = part.outputs, self.state[0], law
+            self.slope, following = slopes
+            cut = self._first_look(boundaries, values)
             del values
             yield cut
             del cut
+            self.slope = following
             bar.set_postfix(vertices=self.vertices, refresh=False)
         if self.up_to_layer is None or self.up_to_layer == self.net.layers:
-            (self.outputs,) = self._evaluated(last, known)
+            (self.outputs,) = self._evaluated(self.route.last, known)
         self.state = []
 
     def _evaluated(self, part: Program, known: tuple[int, ...]) -> list[Floats]:
@@ -140,38 +218,302 @@ class Sweep:
                 done += n
         return results
 
+    def _first_slopes(self, part: Program, law: Law) -> tuple[Floats, Floats]:
+        """How fast the input, as its units see it, and the first state change along the plane: the first part is affine.
+
+        A unit's slope is at most its row times this. The input itself has slope 1, but of that its rows see little.
+        """
+        if law.unknown is not None:
+            return self.slope, self.slope * law.state.gain
+        groups, each = self.directions.shape[:2]
+        x = torch.cat([torch.zeros(1, *self.net.input_shape).double(), self.directions.flatten(0, 1)])
+        made = [value.flatten(1).numpy() for value in part.resume({0: x[:, None]})]
+        steps = [(m[1:] - m[0]).reshape(groups, each, m.shape[1]) for m in made]
+        slopes = np.linalg.norm(steps[0], axis=1).max(axis=0, initial=0.0)  # of each unit
+        rounding = [2 * (m.noise[0] + m.floor[0]) + ORTHONORMAL for m in (law.row, law.state)]
+        seen = law.rows > 0
+        steepest = (slopes[seen] / law.rows[seen]).max(initial=0.0) + rounding[0]
+        whole = np.sqrt(sum(np.square(step).sum(axis=(1, 2)) for step in steps)).max(initial=0.0)
+        gain = law.row.gain[0]
+        return np.minimum(self.slope, steepest / gain if gain > 0 else 0.0), np.minimum(
+            self.slope * law.state.gain, whole + rounding[1]
+        )
+
+    def _first_look(self, boundaries: Boundaries, values: Floats) -> Cut:
+        """Which boundaries of a site each vertex is above and below."""
+        vertices, width, law = len(values), words(boundaries.count), self.law
+        if law.unknown is not None:  # only the pre-activations themselves say how large errors are
+            self.doubt[:, NORM] = np.linalg.norm(values, axis=1)
+        cut = Cut(
+            boundaries=boundaries,
+            values=values,
+            fresh=np.empty((0, values.shape[1])),
+            above=np.empty((vertices, width), np.uint64),
+            below=np.empty((vertices, width), np.uint64),
+            parents=np.empty((vertices, 2), np.int32),
+            weights=np.empty(vertices),
+            doubt=self.doubt,
+            rows=law.rows,
+            law=self._numbers(law.row),
+        )
+        self.opened = np.empty(vertices, np.int64)
+        classify(values, cut.breakpoints, cut.rows, cut.law, cut.doubt, cut.above, cut.below, self.opened)
+        return cut
+
     def moved(self, cut: Cut, vertices: int) -> None:
         """The site has been cut; there are so many vertices now."""
         others = [rows for (rows,) in self.state[1:]]
         self.state = [cut.blocks(vertices)]
-        self.close_decisions += close_decisions(self.state[0][1], cut.breakpoints, cut.tolerance)
         for rows in others:
             fresh = np.empty((vertices - self.vertices, rows.shape[1]))
             kernels.interpolate(rows, fresh, cut.parents, cut.weights)
             self.state.append([rows, fresh])
         self.vertices = vertices
+        law = self.law
+        self.doubt = np.empty((vertices, DOUBTS))
+        predicates.hand_on(
+            cut.doubt[:vertices], self._numbers(law.state), law.others.size, law.others.offset, self.doubt
+        )
+
+    def _numbers(self, measure: Measure) -> Floats:
+        """What compiled kernels know of a law."""
+        drift = MOST_TURNS * INTERPOLATION * self.largest
+        pairs = (*measure.gain, *measure.noise, *measure.floor, *self.slope)
+        return np.array([*pairs, measure.size, measure.offset, drift])
 
     def thinned(self, stays: NDArray[np.bool_]) -> None:
         """Only these vertices stay."""
         self.state = [[np.concatenate(blocks)[stays]] for blocks in self.state]
+        self.doubt = self.doubt[stays]
         self.vertices = int(stays.sum())
 
+    # exact arithmetic
 
-def first_look(boundaries: Boundaries, values: Floats) -> Cut:
-    """Which boundaries of a site each vertex is above and below."""
-    vertices, width = len(values), words(boundaries.count)
-    cut = Cut(
-        boundaries=boundaries,
-        values=values,
-        fresh=np.empty((0, values.shape[1])),
-        above=np.empty((vertices, width), np.uint64),
-        below=np.empty((vertices, width), np.uint64),
-        parents=np.empty((vertices, 2), np.int32),
-        weights=np.empty(vertices),
-        tolerance=rounding_bound(values),
-    )
-    classify(values, cut.breakpoints, cut.tolerance, cut.above, cut.below)
-    return cut
+    @cached_property
+    def tournaments(self) -> dict[str, Tournament]:
+        """Those whose winners are part of a pattern."""
+        names = dict.fromkeys(b.tournament for b in self.boundaries if b.tournament in self.net.winners)
+        return {str(name): tournament(self.net, str(name)) for name in names}
+
+    @cached_property
+    def exactly(self) -> Exact:
+        """The network in exact arithmetic."""
+        sizes, norm = {}, self.reach
+        sources = {t.rounds[0].entry: t.source for t in self.tournaments.values()}
+        for b, law in zip(self.boundaries, self.route.laws, strict=True):
+            norm = law.state.size * norm + law.state.offset
+            sizes[b.site.entry] = norm
+            if b.site.entry in sources:
+                sizes[sources[b.site.entry]] = norm
+        return Exact(self.net.program.pruned(list(sizes)), sizes)
+
+    def settled(self, cells: Cells, cell: Indices, meeting: list[Forms], target: Forms, lines: Integers) -> Signs:
+        """The signs of forms where two others vanish, exactly; `UNSETTLED` if that cannot be done or is too much."""
+        signs = np.full(len(cell), UNSETTLED, np.int8)
+        values = {int(v) for form in (*meeting, target) for v in form.places[:, 0] if v >= 0}
+        moduli = self.exactly.enough(sorted(values), cells.grid())
+        if moduli is None:
+            return signs
+        each = 3.0 * len(moduli) * self.exactly.work
+        able = np.unique(cell, return_inverse=True)[1] < self.budget / each
+        self.budget -= each * len(np.unique(cell[able]))
+        if able.any():
+            forms = [form[able] for form in (*meeting, target)]
+            signs[able] = self.exactly.signs(cells, cell[able], forms[:2], forms[2], lines, moduli)
+        return signs
+
+    def judged(self, site: Boundaries, open_signs: int, unproved: int) -> None:
+        """So many signs at a site the bounds left open, and so many of them nothing has proved."""
+        self.close_decisions += open_signs
+        self.undecided += unproved
+        if self.certified and unproved:
+            raise Undecided(f"{unproved} signs at site {site.site.name!r} could not be proved: {self._why()}")
+
+    def _why(self) -> str:
+        unknown = next((law.unknown for law in self.route.laws if law.unknown), None)
+        if unknown:
+            return f"there is no bound on the rounding of {unknown}"
+        if self.exactly.obstacle:
+            return f"they are within the bounds of rounding, and {self.exactly.obstacle} has no exact form"
+        return "they are within the bounds of rounding, and exact arithmetic would take too long"
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Points where two lines meet, seen from a cell each; `lines` are those that no unit makes."""
+
+    cell: Indices
+    forms: list[Forms]  # two
+    lines: Integers
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A cut that was made: signs that were `asked` for (vertex, boundary, cell, line, boundary on it), and how many."""
+
+    made: Cut
+    asked: Indices
+    opened: int
+    torn: bool
+
+
+class Complex(Protocol):
+    """Cells that are being cut, of a plane or along lines."""
+
+    def cut(self, cut: Cut, most: int, settled: Indices) -> "Outcome":
+        """Cut all cells by a site; `settled` are signs of new vertices that are known."""
+
+    def kept(self) -> dict[str, Any]:
+        """All that a cut changes, as it is now."""
+
+    def exact_cells(self, sweep: Sweep) -> Cells:
+        """The cells as they are now, for exact arithmetic."""
+
+    def local_bounds(self, vertices: Indices, units: Indices, cut: Cut) -> Floats:
+        """Bounds on the errors of units at vertices, with the slopes that they have around them."""
+
+    def corners(self, vertices: Indices, sweep: Sweep) -> Meetings:
+        """Where the vertices are, as the meeting of two lines each."""
+
+    def meetings(self, cell: Indices, line: Indices, other: Indices, sweep: Sweep) -> Meetings:
+        """The meetings of lines in cells."""
+
+    def twins(self, signs: Indices, before: dict[str, Any]) -> Indices:
+        """Signs at new vertices (cell, line, boundary on it, boundary, sign), also as other cells may ask for them."""
+
+
+def cut_by_site(cells: Complex, sweep: Sweep, cut: Cut, most: int) -> Cut:
+    """Cut all cells by a site, with every sign that is not proved settled in exact arithmetic, if that can be done.
+
+    The cut is made with the signs as they seem. If exact arithmetic finds another one, it is made again with that.
+    """
+    before, as_they_were = cells.kept(), cells.exact_cells(sweep)
+    opened, unproved = settle_vertices(cells, as_they_were, sweep, cut)
+    known, signs = np.zeros((0, 5), np.int64), np.zeros(0, np.int8)
+    while True:
+        outcome = cells.cut(cut, most, known)
+        if len(outcome.asked) == 0:
+            break
+        vertex, boundary, cell, line, maker = outcome.asked.T
+        meetings = cells.meetings(cell, line, maker + cut.boundaries.first, sweep)
+        signs = settled_signs(as_they_were, sweep, cut, meetings, boundary)
+        wrong = (signs != UNSETTLED) & (signs != signs_of(outcome.made, vertex, boundary))
+        if not wrong.any():
+            break
+        known = np.concatenate([known, cells.twins(np.stack([cell, line, maker, boundary, signs], 1)[wrong], before)])
+        vars(cells).update(before)
+    if outcome.torn:
+        raise ArithmeticError("rounding has torn a cell: a boundary crosses it more than once; look at a larger part")
+    unproved += outcome.opened - int((signs != UNSETTLED).sum())
+    sweep.judged(cut.boundaries, opened + outcome.opened, unproved)
+    return outcome.made
+
+
+def settle_vertices(cells: Complex, as_they_were: Cells, sweep: Sweep, cut: Cut) -> tuple[int, int]:
+    """Settle the signs at the vertices there are; returns how many bounds leave open, and how many are not proved.
+
+    A look at the slopes that a unit has around a vertex often decides, where norms of the network did not.
+    """
+    opened = int(sweep.opened.sum())
+    if opened == 0:
+        return 0, 0
+    vertex, boundary = open_signs(
+        cut.values, cut.breakpoints, cut.rows, cut.law, cut.doubt, sweep.opened, ASKED_AT_ONCE
+    ).T
+    unit, level = boundary % cut.values.shape[1], cut.breakpoints[boundary // cut.values.shape[1]]
+    away = cut.values[vertex, unit] - level
+    clear = np.abs(away) > cells.local_bounds(vertex, unit, cut) + 2 * EPS * np.abs(level)
+    signs = np.where(clear, np.sign(away), UNSETTLED).astype(np.int8)
+    rest = np.flatnonzero(~clear)
+    if len(rest):
+        signs[rest] = settled_signs(as_they_were, sweep, cut, cells.corners(vertex[rest], sweep), boundary[rest])
+    cut.set_signs(vertex, boundary, signs)
+    return opened - int(clear.sum()), opened - int((signs != UNSETTLED).sum())
+
+
+def settled_signs(cells: Cells, sweep: Sweep, cut: Cut, meetings: Meetings, boundary: Indices) -> Signs:
+    """The signs of boundaries of a site at meetings of lines."""
+    target = forms_of(boundary + cut.boundaries.first, sweep.boundaries)
+    signs = np.full(len(boundary), UNSETTLED, np.int8)
+    signs[against_itself(cells, sweep, cut, meetings.cell, boundary)] = 0
+    asked = np.flatnonzero((meetings.cell >= 0) & (signs == UNSETTLED))
+    if len(asked):
+        forms = [form[asked] for form in (*meetings.forms, target)]
+        signs[asked] = sweep.settled(cells, meetings.cell[asked], forms[:2], forms[2], meetings.lines)
+    return signs
+
+
+def against_itself(cells: Cells, sweep: Sweep, cut: Cut, cell: Indices, boundary: Indices) -> NDArray[np.bool_]:
+    """The matches of a tournament in which, in these cells, a competitor meets itself."""
+    playing = sweep.tournaments.get(cut.boundaries.tournament or "")
+    if playing is None:
+        return np.zeros(len(cell), bool)
+    used, place = np.unique(cell, return_inverse=True)
+    choices = cells.choices(used)
+    later = {s.name: torch.zeros(len(used), s.units, dtype=torch.bool) for s in playing.rounds}
+    above = later | {s.name: choices[s.exit] > 0 for s in playing.rounds if s.exit in choices}
+    first, second = playing.played(above)[1][cut.boundaries.site.name][place, boundary].T.numpy()
+    return np.asarray(first == second)
+
+
+def signs_of(cut: Cut, vertex: Indices, boundary: Indices) -> Signs:
+    word, one = boundary >> 6, np.uint64(1) << (boundary & 63).astype(np.uint64)
+    above, below = ((bits[vertex, word] & one) != 0 for bits in (cut.above, cut.below))
+    return above.astype(np.int8) - below.astype(np.int8)
+
+
+def forms_of(labels: Indices, boundaries: list[Boundaries]) -> Forms:
+    """The forms that vanish on boundaries; a negative label stands for the line number -1 - label."""
+    site, unit = owners(labels, boundaries)
+    places = np.stack([np.full(len(labels), -1), -1 - labels, np.full(len(labels), -1)], axis=1)
+    levels = np.zeros(len(labels))
+    for number in np.unique(site[site >= 0]):
+        mine, b = site == number, boundaries[number]
+        places[mine, 0], places[mine, 1] = b.site.entry, unit[mine]
+        levels[mine] = np.array(b.site.breakpoints)[(labels[mine] - b.first) // b.site.units]
+    return Forms(places, levels)
+
+
+def usual_errors(net: Network, x: Tensor, values: Sequence[Tensor]) -> list[Floats]:
+    """How far from the true numbers what enters each site at points x usually is, (n, units)."""
+    boundaries = numbered(net.sites)
+    norm = x.flatten(1).norm(dim=1).numpy()
+    error, errors = SAFETY * EPS * (1 + norm), []
+    for law, value in zip(route(net, boundaries).laws, values, strict=True):
+        entering = value.flatten(1).norm(dim=1).numpy()
+        norm = norm if law.unknown is None else entering
+        spread, handed_on = (m.gain[1] * error + m.noise[1] * norm + m.floor[1] for m in (law.row, law.state))
+        errors.append(np.asarray(law.rows * spread[:, None]))
+        error, norm = handed_on, np.hypot(entering, law.others.size * norm + law.others.offset)
+    return errors
+
+
+def exact_pieces(
+    net: Network, plane: Plane, u: Floats, sites: int
+) -> tuple[list[Ints], dict[str, NDArray[np.int64]]] | None:
+    """The piece of every unit (n, units) of the first sites at plane coordinates u (n, 2), in exact arithmetic.
+
+    Also who wins the tournaments. None if the network has an operation without an exact form.
+    """
+    doubt = first_doubt(plane.points(u[:1]).reshape(1, *net.input_shape), np.zeros(1))
+    reach = float(plane.origin.norm()) + 2 * float(np.abs(u).sum(axis=1).max(initial=0.0))
+    directions = torch.from_numpy(plane.axes).reshape(1, 2, *net.input_shape)
+    sweep = Sweep(net, plane.points(u[:1]).reshape(1, *net.input_shape), doubt, 1.0, directions, reach)
+    origin, axes, at = plane.origin.flatten(), torch.from_numpy(plane.axes), torch.from_numpy(u)
+    grid = grid_of(origin).join(grid_of(at).product(grid_of(axes)))
+
+    def points(p: int) -> Tensor:
+        along = reduced(remainders(at, p) @ remainders(axes, p), p)
+        return reduced(remainders(origin, p) + along, p).reshape(-1, *net.input_shape)
+
+    found = sweep.exactly.pieces(points, grid, [b.site for b in sweep.boundaries[:sites]])
+    if found is None:
+        return None
+    winners = {}
+    for name, playing in sweep.tournaments.items():
+        above = {s.name: torch.from_numpy(found[s.exit] > 0) for s in playing.rounds}
+        winners[name] = playing.numbers[playing.played(above)[0]].numpy()
+    return [found[b.site.exit] for b in sweep.boundaries[:sites]], winners
 
 
 def is_last_round(boundaries: Boundaries, all_of_them: list[Boundaries]) -> bool:
@@ -190,13 +532,20 @@ class TooManyCells(RuntimeError):
     """More cells than `max_cells`."""
 
 
-def run_to_the_end(kernel: Callable[[], int], grow: Callable[[], None], stopped: Callable[[], str]) -> None:
-    """Call a kernel again with more room until it is done."""
+def run_to_the_end(kernel: Callable[[], int], grow: Callable[[], None], stopped: Callable[[], str]) -> bool:
+    """Call a kernel again with more room until it is done; returns whether it had to stop at a torn cell."""
     while (outcome := kernel()) != kernels.DONE:
         if outcome == kernels.TOO_MANY:
             raise TooManyCells(stopped())
         if outcome == kernels.TORN:
-            raise ArithmeticError(
-                "rounding has torn a cell: a boundary crosses it more than once; look at a larger part"
-            )
+            return True
         grow()
+    return False
+
+
+def first_doubt(points: Tensor, error: Floats) -> Floats:
+    """What is known of points that were rounded by so much at most."""
+    doubt = np.zeros((len(points), DOUBTS))
+    doubt[:, [ERROR, ERROR + 1]] = error[:, None]
+    doubt[:, NORM] = points.flatten(1).norm(dim=1).numpy()
+    return doubt

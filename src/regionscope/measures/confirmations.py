@@ -117,6 +117,6 @@ def met_by_sections(net: Network, x: Tensor, frame: Tensor, radius: float, max_c
     axes = torch.stack([frame[list(pair)] for pair in pairs])
     planes = Planes(x.flatten().expand(len(pairs), -1), axes, radius * DIAMOND)
     cells, _ = subdivide(net, planes, max_cells=max_cells)
-    inside = cells.inside(planes).reshape(-1, *net.input_shape)
+    inside = cells.inside().reshape(-1, *net.input_shape)
     values = zip(net.sites, net.preactivations(inside), strict=True)
     return {site.name: straddled(v.reshape(1, len(v), -1), site).ravel() for site, v in values}

@@ -1,0 +1,431 @@
+"""How far float64 may be from the true numbers: what a part of a network does to norms and errors.
+
+A part takes the *state*, all numbers that the network holds between two sites, to the next one. At a vertex where the
+state has the norm N and an error of norm δ, an error of a value is at most `gain δ + noise N + floor`, and its norm at
+most `size N + offset`. These five numbers, a `Measure`, follow from the operations alone, by the rules below: a sum of
+k products in any order is off by at most k eps times the sum of their absolute values (Higham, Accuracy and Stability
+of Numerical Algorithms, 3.1), so for y = A x + b the error grows from e to |A| e + k eps (|A|_F |x| + |b|), |A| the
+spectral norm. Entry i of y is off by at most |row i of A| times a number that all entries share: its `rows`.
+
+Every bound comes twice: as a *proof*, and as what is *usual*, with errors that point in random directions and `SAFETY`
+times one rounding an operation. The proof decides what is certain; the usual error, what counts as zero if nothing
+is. Norms of deep networks make proofs useless long before rounding does any harm.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionscope.geometry.pieces import Pieces, pieces
+from regionscope.geometry.predicates import EPS, SAFETY, UNKNOWN_SHARE, Floats
+from regionscope.tracing import activations
+from regionscope.tracing.program import Program
+from regionscope.tracing.steps import Step, Value, indices
+
+SQUARINGS = 3  # of the matrix whose power bounds a spectral norm: with 200 rows, by 18 % at most
+SURE = 1 + 1e-6  # covers the rounding of norms themselves
+NUMBERS = ("alpha", "beta", "other", "value")  # arguments that multiply or are added, and may be plain numbers
+
+Pair = Floats  # (2,): proof and usual
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Of a value where the state has the norm N and the error δ: gain δ + noise N + floor, and size N + offset."""
+
+    gain: Pair
+    noise: Pair
+    floor: Pair
+    size: float
+    offset: float
+
+    def times(self, factor: Pair | float) -> "Measure":
+        """Of the value after a map of this norm that rounds nothing."""
+        pair = np.broadcast_to(np.asarray(factor, np.float64), (2,))
+        largest = float(pair[0])
+        return Measure(
+            pair * self.gain, pair * self.noise, pair * self.floor, largest * self.size, largest * self.offset
+        )
+
+    def rounded(self, unit: Pair, scale: float = 1.0) -> "Measure":
+        """After rounding errors of `unit` times `scale` times what the norm is at most."""
+        noise, floor = self.noise + scale * unit * self.size, self.floor + scale * unit * self.offset
+        return replace(self, noise=noise, floor=floor)
+
+    def with_constant(self, norm: float, unit: Pair) -> "Measure":
+        """After a constant of this norm was added, with rounding errors of `unit` times that."""
+        return replace(self, floor=self.floor + unit * norm, offset=self.offset + norm)
+
+
+def combined(measures: Sequence[Measure], how: Callable[..., Any]) -> Measure:
+    """Numbers of several measures put together one by one."""
+    gain, noise, floor = (reduce(how, (getattr(m, name) for m in measures)) for name in ("gain", "noise", "floor"))
+    size, offset = (float(reduce(how, (getattr(m, name) for m in measures))) for name in ("size", "offset"))
+    return Measure(gain, noise, floor, size, offset)
+
+
+ZERO = Measure(np.zeros(2), np.zeros(2), np.zeros(2), 0.0, 0.0)
+STATE = Measure(np.ones(2), np.zeros(2), np.zeros(2), 1.0, 0.0)
+UNKNOWN = Measure(np.array([np.inf, 1.0]), np.array([np.inf, 0.0]), np.array([np.inf, 0.0]), np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What is known of one value: `whole` of its norm, `rows` (its shape) times `row` of each entry.
+
+    Entries that are copies of others say of which: `places` are numbers from 1 in the value `root`, 0 for none.
+    """
+
+    rows: Tensor
+    row: Measure
+    whole: Measure
+    root: int
+    moved: Tensor | None = None  # the places, if they are not in order
+
+    @property
+    def places(self) -> Tensor:
+        if self.moved is not None:
+            return self.moved
+        return torch.arange(1, self.rows.numel() + 1, dtype=torch.float64).reshape(self.rows.shape)
+
+
+@dataclass(frozen=True)
+class Law:
+    """What the part before a site does: `rows` and `row` for its units, `state` for all that is handed on.
+
+    `others` is for what is handed on beside the pre-activations; `unknown` names an operation without a rule.
+    """
+
+    rows: Floats
+    row: Measure
+    state: Measure
+    others: Measure
+    unknown: str | None
+
+
+def law_of(part: Program, known: Sequence[int]) -> Law:
+    """The law of one part of a frozen network, which takes the values `known`."""
+    bounds: dict[int, Bound] = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
+    constants, unknown = part.constants, None
+    for step in part.steps:
+        if step.used.isdisjoint(bounds):
+            constants.update(zip(step.results, step.run(constants), strict=True))
+            continue
+        made = bounds_after(step, bounds, constants, part.shapes)
+        if made is None:
+            unknown = step.name
+            made = [fresh_bound(r, torch.ones(part.shapes[r]).double(), UNKNOWN, UNKNOWN) for r in step.results]
+        bounds.update((r, bound) for r, bound in zip(step.results, made, strict=True) if bound is not None)
+    entry, *others = (bounds[v] for v in part.outputs)
+    beside = combined([ZERO, *(b.whole for b in others)], np.hypot)
+    law = Law(entry.rows.flatten().numpy() * SURE, entry.row, combined([entry.whole, beside], np.hypot), beside, None)
+    return law if np.isfinite(law.state.gain[0]) else replace(without_rule(law), unknown=unknown)
+
+
+def without_rule(law: Law) -> Law:
+    """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
+    usual = Measure(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
+    handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
+    return Law(np.ones_like(law.rows), usual, handed_on, law.others, law.unknown)
+
+
+def fresh_bound(value: int, rows: Tensor, row: Measure, whole: Measure) -> Bound:
+    """Of entries that are no copies."""
+    return Bound(rows, row, whole, value)
+
+
+def bounds_after(
+    step: Step, bounds: Mapping[int, Bound], constants: Mapping[int, Any], shapes: Mapping[int, Any]
+) -> list[Bound | None] | None:
+    """What is known of the results of a step; None if there is no rule for it."""
+    live = [v for v in dict.fromkeys(indices([step.arguments, list(step.options.values())])) if v in bounds]
+    if step.name in MOVES:
+        return list(moved(step, bounds[live[0]], live[0], constants))
+    if step.name in CHOICES or step.name in LINEAR:
+        return [linear(step, live, bounds, constants)]
+    if step.name in DENSE and (made := dense(step, live, bounds, constants)) is not None:
+        return [made]
+    if step.name in DENSE:
+        return [linear(step, live, bounds, constants)]
+    if step.name in NORMS:
+        return normed(step, live[0], bounds, constants)
+    if step.name in activations.PAIRWISE:
+        return [best_of_two(step, live, bounds, constants)]
+    found = pieces(step, constants) if len(live) == 1 else None
+    return [bent(step, bounds[live[0]], found)] if found else None
+
+
+def moved(step: Step, bound: Bound, live: int, constants: Mapping[int, Any]) -> list[Bound]:
+    """Entries in another order or shape, left out or repeated: no rounding."""
+
+    def run(entries: Tensor) -> list[Tensor]:
+        return step.run({**{i: constants[i] for i in step.used if i != live}, live: entries})
+
+    results = []
+    padding = abs(float(step.named.get("value") or 0.0)) if step.name == "constant_pad_nd" else 0.0
+    for rows, places in zip(run(bound.rows), run(bound.places), strict=True):
+        copies = 1.0
+        if step.name not in SAME:
+            copies = float(torch.bincount(places.flatten().long(), minlength=2)[1:].max())
+        whole, row = bound.whole.times(math.sqrt(copies)), bound.row
+        if padding:
+            whole = whole.with_constant(padding * math.sqrt(rows.numel()), np.zeros(2))
+            row, rows = row.with_constant(padding, np.zeros(2)), rows.abs() + 1
+        results.append(Bound(rows, row, whole, bound.root, places))
+    return results
+
+
+def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound:
+    """Any operation y = A x + … + b whose coefficients are its constants or fixed numbers of one sign."""
+    chooses = step.name in CHOICES and not step.named.get("accumulate")
+    unit = np.zeros(2) if chooses else rounding(1)
+    rows, row, wholes = None, ZERO, []
+    for v in live:
+        norms = coefficients(step, v, live, bounds, constants)
+        bound = bounds[v]
+        rounds = np.zeros(2) if chooses else rounding(norms.terms)
+        wholes.append(bound.whole.times(norms.pair).rounded(rounds, norms.frobenius / max(norms.pair[0], 1e-300)))
+        if norms.terms <= 1:
+            mine, shared = norms.scaled_rows, bound.row
+        else:
+            mine, shared = norms.rows, bound.whole
+        rows = mine if rows is None else rows + mine
+        row = combined([row, shared.rounded(rounds)], np.maximum)
+    assert rows is not None
+    result = with_added(
+        rows, row, combined(wholes, np.hypot if chooses else np.add), constant_part(step, live, bounds, constants), unit
+    )
+    if step.name == "sub" and len(live) == 2 and step.named.get("alpha", 1) == 1:
+        a, b = (bounds[v] for v in live)
+        if a.root == b.root and a.places.shape == b.places.shape:
+            result.rows[(a.places == b.places) & (a.places > 0)] = 0  # x - x
+    return replace(result, root=step.results[0])
+
+
+def with_added(rows: Tensor, row: Measure, whole: Measure, constant: Tensor, unit: Pair) -> Bound:
+    """The bound of A x + b from that of A x: b counts as another column of A."""
+    norm, size = float(constant.norm()), float(rows.norm())
+    if norm == 0:
+        return fresh_bound(-1, rows, row, whole)
+    scale = norm / size if size else norm
+    rows = torch.hypot(rows, constant.abs() / scale)
+    return fresh_bound(-1, rows, row.with_constant(scale, unit), whole.with_constant(norm, unit))
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Of a matrix A: of its rows, of all of it (proof and usual), and how many terms a sum has."""
+
+    rows: Tensor  # (shape of the result) the 2-norms
+    scaled_rows: Tensor  # |A| times the rows of what it takes
+    pair: Pair
+    frobenius: float
+    terms: int
+
+
+def coefficients(
+    step: Step, v: int, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]
+) -> Norms:
+    """The norms of the matrix by which value v goes into the result of a step, from products with its |A| and A²."""
+    x = bounds[v].rows
+    ones = torch.ones_like(x)
+
+    def function(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        changed, zeros = with_constants(step, change, constants), {o: torch.zeros_like(bounds[o].rows) for o in live}
+        values = {i: change(c) if isinstance(c, Tensor) and c.is_floating_point() else c for i, c in constants.items()}
+        return lambda entries: changed.run({**values, **zeros, v: entries})[0]
+
+    def along(change: Callable[[Tensor], Tensor], direction: Tensor) -> Tensor:
+        product: Tensor = torch.func.jvp(function(change), (torch.zeros_like(x),), (direction,))[1]
+        return product.abs()
+
+    sums, squares = along(torch.abs, ones), along(torch.square, ones)
+    _, back = torch.func.vjp(function(torch.abs), torch.zeros_like(x))
+    columns = back(torch.ones_like(sums))[0].abs()
+    terms = (
+        TERMS[step.name](step, x, sums)
+        if step.name in TERMS
+        else int(along(present, ones).max())
+        if sums.numel()
+        else 1
+    )
+    frobenius = float(squares.sum().sqrt())
+    spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() else 0.0
+    if step.name == "convolution":
+        spectral = min(spectral, convolution_norm(step, constants))
+    usual = min(spectral, frobenius / math.sqrt(max(x.numel(), 1)))
+    return Norms(
+        squares.sqrt(),
+        along(torch.abs, x) if terms <= 1 else sums,
+        SURE * np.array([spectral, usual]),
+        frobenius,
+        terms,
+    )
+
+
+def present(tensor: Tensor) -> Tensor:
+    return (tensor != 0).to(tensor.dtype)
+
+
+def with_constants(step: Step, change: Callable[[Tensor], Tensor], constants: Mapping[int, Any]) -> Step:
+    """The step with its plain numbers changed."""
+
+    def changed(name: str, argument: Any) -> Any:
+        number = name in NUMBERS and isinstance(argument, int | float) and not isinstance(argument, bool)
+        return float(change(torch.tensor(float(argument)).double())) if number else argument
+
+    names = [p.name for p in step.operation._schema.arguments]
+    arguments = tuple(changed(n, a) for n, a in zip(names, step.arguments, strict=False))
+    return replace(step, arguments=arguments, options={n: changed(n, a) for n, a in step.options.items()})
+
+
+def constant_part(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Tensor:
+    """What the step gives where its live arguments are zero."""
+    zeros = {v: torch.zeros_like(bounds[v].rows) for v in live}
+    result: Tensor = step.run({**constants, **zeros})[0]
+    return result
+
+
+def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound | None:
+    """x W + b with a constant matrix W, as in a dense layer."""
+    rows, matrix = (step.named[name] for name in DENSE[step.name])
+    if live != [rows.index] or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
+        return None
+    W, x = constants[matrix.index], bounds[rows.index]
+    columns, frobenius = W.norm(dim=0), float(W.norm())
+    unit = rounding(W.shape[0])
+    norms = SURE * np.array([spectral := spectral_norm(W), min(spectral, frobenius / math.sqrt(W.shape[0]))])
+    whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
+    each = columns.expand(*x.rows.shape[:-1], W.shape[1]).clone()
+    constant = constants[step.named["self"].index] if step.name == "addmm" else torch.zeros(1).double()
+    made = with_added(each, x.whole.rounded(unit), whole, constant.expand(each.shape), unit)
+    return replace(made, root=step.results[0])
+
+
+def rounding(terms: int) -> Pair:
+    """The rounding error of a sum of so many products over the sum of their absolute values."""
+    return np.array([(terms + 4) * EPS, SAFETY * EPS])
+
+
+def spectral_norm(matrix: Tensor) -> float:
+    """An upper bound of the largest singular value s: s^2 of G = W W' is at most |G^k|_F^(1/k)."""
+    size = float(matrix.norm())
+    if size == 0 or min(matrix.shape) == 1:
+        return size
+    scaled = matrix / size
+    gram = scaled @ scaled.T if matrix.shape[0] <= matrix.shape[1] else scaled.T @ scaled
+    logarithm = 0.0  # of what the power was divided by
+    for _ in range(SQUARINGS):
+        norm = float(gram.norm())
+        gram = (gram / norm) @ (gram / norm)
+        logarithm = 2 * (logarithm + math.log(norm))
+    power = 2**SQUARINGS
+    return min(size, size * math.exp((logarithm + math.log(float(gram.norm()))) / (2 * power)))
+
+
+def convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
+    """A patch meets the kernel as a vector meets a matrix, and an entry lies in few patches."""
+    kernel, named = constants.get(indices(step.named["weight"])[0]), step.named
+    if kernel is None:
+        return math.inf
+    spatial = kernel.dim() - 2
+    strides = [*named["stride"]] * (spatial if len(named["stride"]) == 1 else 1)
+    overlap = math.prod(-(-k // s) for k, s in zip(kernel.shape[2:], strides, strict=True))
+    groups = kernel.chunk(named["groups"]) if named["groups"] > 1 else [kernel]
+    return math.sqrt(overlap) * max(spectral_norm(part.flatten(1)) for part in groups)
+
+
+def normed(step: Step, live: int, bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> list[Bound | None]:
+    """Batch norm in eval mode: a factor and a shift for every channel, as float64 has them."""
+    factor, shift = norm_constants(step, constants)
+    bound, shape = bounds[live], (-1, *[1] * (bounds[live].rows.dim() - 2))
+    unit, largest = rounding(4), float(factor.abs().max())
+    rows = bound.rows * factor.abs().reshape(shape)
+    mean = constants[step.named["running_mean"].index]
+    added = (shift.abs() + 2 * (mean * factor).abs()).reshape(shape).expand(rows.shape)
+    made = with_added(rows, bound.row.rounded(unit), bound.whole.times(largest * SURE).rounded(unit), added, unit)
+    return [replace(made, root=step.results[0]), *[None] * (len(step.results) - 1)]
+
+
+def norm_constants(step: Step, constants: Mapping[int, Any]) -> tuple[Tensor, Tensor]:
+    """Factor and shift of each channel: float64 numbers, which are taken to be the network's own."""
+    given = {
+        name: constants[a.index] if isinstance(a, Value) and a.index in constants else a
+        for name, a in step.named.items()
+    }
+    mean, variance = given["running_mean"], given["running_var"]
+    weight = torch.ones_like(mean) if given.get("weight") is None else given["weight"]
+    bias = torch.zeros_like(mean) if given.get("bias") is None else given["bias"]
+    factor = weight / torch.sqrt(variance + given["eps"])
+    return factor, bias - mean * factor
+
+
+def best_of_two(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound:
+    """The larger or smaller of two: no rounding."""
+    fixed = [constants[i] for i in step.used if i not in live]
+    whole = combined([bounds[v].whole for v in live], np.hypot)
+    shape = torch.broadcast_shapes(*(bounds[v].rows.shape for v in live), *(c.shape for c in fixed))
+    whole = whole.times(math.sqrt(max(math.prod(shape) / max(bounds[v].rows.numel(), 1) for v in live)))
+    for constant in fixed:
+        whole = whole.with_constant(float(constant.expand(shape).norm()), np.zeros(2))
+    return fresh_bound(step.results[0], torch.ones(shape).double(), whole, whole)
+
+
+def bent(step: Step, bound: Bound, found: Pieces) -> Bound:
+    """An activation: its steepest piece, and the largest constant that one of them adds."""
+    slopes = [float(s.abs().max()) if isinstance(s, Tensor) else abs(float(s)) for s, _ in found]
+    offset = max(abs(float(o)) for _, o in found) * math.sqrt(bound.rows.numel())
+    rounds = rounding(1) if any(abs(s) not in (0.0, 1.0) for s in slopes) or step.name == "softshrink" else np.zeros(2)
+    whole = bound.whole.times(max(slopes) * SURE if rounds.any() else max(slopes)).with_constant(offset, np.zeros(2))
+    whole = whole.rounded(4 * rounds)
+    return fresh_bound(step.results[0], torch.ones_like(bound.rows), whole, whole)
+
+
+# the same entries in another order or shape
+SAME = frozenset(
+    "view _unsafe_view reshape _reshape_alias permute transpose t alias positive clone detach lift_fresh lift squeeze"
+    " unsqueeze flip roll rot90 pixel_shuffle pixel_unshuffle channel_shuffle _to_copy".split()
+)
+# some of them left out, some repeated, zeros between them
+MOVES = SAME | frozenset(
+    "expand slice select split split_with_sizes unsafe_split unsafe_split_with_sizes unbind unfold diagonal diag_embed"
+    " index _unsafe_index index_select gather take repeat tile narrow_copy tril triu im2col constant_pad_nd"
+    " reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d"
+    " upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d"
+    " _upsample_nearest_exact3d".split()
+)
+# entries of several values, each taken once
+CHOICES = frozenset(
+    "cat stack where masked_fill masked_scatter slice_scatter select_scatter diagonal_scatter scatter index_copy"
+    " index_fill copy fill index_put _unsafe_index_put".split()
+)
+# sums and products with constants
+LINEAR = frozenset(
+    "neg sum mean cumsum trace avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d"
+    " _adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d col2im add sub rsub mul div"
+    " true_divide bmm mv dot vdot addmv baddbmm addbmm addr addcmul addcdiv convolution scatter_add"
+    " index_add".split()
+)
+DENSE = {"mm": ("self", "mat2"), "addmm": ("mat1", "mat2")}
+NORMS = frozenset("native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training".split())
+
+
+def _averaged(step: Step, x: Tensor, sums: Tensor) -> int:
+    """At most how many entries an average is taken of: windows of different sizes differ by one at most."""
+    window = step.named.get("kernel_size")
+    if window:
+        return math.prod(window) ** (3 if len(window) == 1 else 1)
+    return 8 * -(-x.numel() // max(sums.numel(), 1))
+
+
+TERMS: dict[str, Callable[[Step, Tensor, Tensor], int]] = dict.fromkeys(
+    "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d"
+    " upsample_linear1d upsample_bilinear2d upsample_trilinear3d".split(),
+    _averaged,
+)

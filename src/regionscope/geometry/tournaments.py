@@ -1,0 +1,109 @@
+"""Who wins a tournament in a cell, as the sides of its rounds say.
+
+Max-pooling and its like are played in rounds of two. On a cell every round has a side, so the winners follow without
+looking at a number: the same operations are done with positions in the place of values. Competitors that are equal on a
+whole cell are on no side of each other's boundary; the second wins then, everywhere in the cell.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regionscope.geometry.predicates import Words, words
+from regionscope.tracing.activations import PAIRWISE
+from regionscope.tracing.lifting import lifted
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.program import Program
+from regionscope.tracing.steps import Step
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """The rounds of one tournament, from what enters it, `source`, to the winners.
+
+    `numbers` gives every position in the source the number by which torch calls it.
+    """
+
+    rounds: tuple[Site, ...]
+    source: int
+    program: Program
+    numbers: Tensor
+
+    def played(self, above: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """The positions of the winners (n, winners), and of the two in every match of each round (n, units, 2).
+
+        `above` has a row for each cell, a column for each match: whether the first was above the second.
+        """
+        n = len(next(iter(above.values())))
+        shape = self.program.shapes[self.source]
+        start = torch.arange(math.prod(shape)).reshape(shape).expand(n, *shape)
+        matches: dict[str, Tensor] = {}
+        leaving = {site.exit: site for site in self.rounds}
+
+        def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
+            if step.results[0] not in leaving:
+                return lifted(step, values, shapes)
+            site = leaving[step.results[0]]
+            pair = [values[step.named[name].index] for name in ("self", "other")]
+            matches[site.name] = torch.stack([p.flatten(1) for p in pair], dim=-1)
+            first = above[site.name].reshape(pair[0].shape) == (PAIRWISE[step.name] == "maximum")
+            return [torch.where(first, *pair)]
+
+        (winners,) = self.program.resume({self.source: start}, act=act)
+        return winners.flatten(1), matches
+
+    def packed(self, winners: Tensor) -> Words:
+        """What torch calls the winners, two in a word."""
+        packed = np.zeros((len(winners), 2 * words(32 * winners.shape[1])), np.int32)
+        packed[:, : winners.shape[1]] = self.numbers[winners].numpy()
+        return packed.view(np.uint64)
+
+
+def tournament(net: Network, name: str) -> Tournament:
+    """One of the tournaments of `net.winners`."""
+    rounds = tuple(site for site in net.sites if site.tournament == name)
+    (last,) = (step for step in net.program.steps if net.winners[name] in step.results)
+    chain = [last]  # the step that says who won, and those that only arrange its competitors
+    while True:
+        (source,) = chain[-1].used & net.program.shapes.keys()
+        program = between(net.program, source, rounds[-1].exit)
+        if program is not None:
+            break
+        (step,) = (step for step in net.program.steps if source in step.results)
+        chain.append(step)
+    return Tournament(rounds, source, program, called(list(reversed(chain)), net.program.shapes[source]))
+
+
+def between(program: Program, source: int, end: int) -> Program | None:
+    """The steps that lead from one value to another; None if the second needs more than the first."""
+    needed, kept = {end}, []
+    for step in reversed(program.steps):
+        if source in step.results:
+            break
+        if not needed.isdisjoint(step.results):
+            needed = (needed - set(step.results)) | {v for v in step.used if v in program.shapes}
+            kept.append(replace(step, done_with=()))
+    return replace(program, steps=tuple(reversed(kept)), outputs=(end,)) if needed == {source} else None
+
+
+def called(chain: Sequence[Step], shape: tuple[int, ...]) -> Tensor:
+    """The number by which the last of these steps calls each position of what enters the first."""
+    positions = torch.arange(math.prod(shape)).reshape(shape)
+    for step in chain[:-1]:
+        (index,) = step.used
+        (positions,) = step.run({index: positions})
+    last = chain[-1]
+    if "pool" in last.name:
+        spatial = len(last.named.get("kernel_size") or last.named["output_size"])
+        return positions.flatten() % math.prod(shape[-spatial:])
+    along = positions.movedim(last.named["dim"], -1)
+    numbers = torch.zeros(math.prod(shape), dtype=torch.long)
+    numbers[along.flatten()] = torch.arange(along.shape[-1]).expand(along.shape).flatten()
+    return numbers
