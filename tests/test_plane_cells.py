@@ -231,7 +231,8 @@ DEGENERATE: dict[str, tuple[list[list[float]], list[float], int]] = {
     "coincident boundaries": ([[1, 0], [2, 0], [-3, 0]], [0.5, 1.0, -1.5], 2),
     "parallel boundaries": ([[1, 0], [1, 0], [1, 0]], [0.5, 0.0, -0.5], 4),
     "concurrent boundaries": ([[1, 0], [0, 1], [1, 1], [1, -1]], [0, 0, 0, 0], 8),
-    "concurrent away from the origin": ([[1, 0], [0, 1], [1, 1]], [-0.3, -0.1, -0.4], 6),
+    "concurrent away from the origin": ([[1, 0], [0, 1], [1, 1]], [-0.25, -0.125, -0.375], 6),
+    "concurrent but for rounding": ([[1, 0], [0, 1], [1, 1]], [-0.3, -0.1, -0.4], 7),  # 0.3 + 0.1 is not 0.4 in floats
     "a boundary through two corners": ([[1, 1]], [0], 2),
     "both diagonals": ([[1, 1], [1, -1]], [0, 0], 4),
     "a boundary along a side": ([[1, 0]], [1], 1),
@@ -240,7 +241,7 @@ DEGENERATE: dict[str, tuple[list[list[float]], list[float], int]] = {
     "a dead unit": ([[0, 0], [1, 0]], [-1, 0], 2),
     "a unit that is zero everywhere": ([[0, 0], [1, 0]], [0, 0], 2),
     "duplicate units": ([[1, 2], [1, 2], [2, 1]], [0.1, 0.1, 0], 4),
-    "boundaries a rounding error apart": ([[1, 0], [1, 0]], [0.5, 0.5 + 1e-16], 2),
+    "boundaries a rounding error apart": ([[1, 0], [1, 0]], [0.5, 0.5 + 1e-16], 3),
 }
 
 

@@ -1,14 +1,14 @@
 """What can be checked about the cells of a plane, checked by other means than those that found them."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry.predicates import EPS, Floats
+from regionscope.geometry.predicates import EPS, SAFETY, Floats
 from regionscope.geometry.sweep import exact_pieces, usual_errors
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.steps import Step
@@ -21,7 +21,7 @@ ALONG_SIDES = 16  # how many usual errors a unit may be from its breakpoint at a
 AT_ONCE = 4096  # points
 
 Mask = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
+Numbers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,13 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluated(net: Network, x: Tensor, parts: list[Part]) -> Evaluation:
-    """Plain forward passes."""
+def evaluated(cells: "PlaneCells", net: Network, u: Floats, parts: list[Part]) -> Evaluation:
+    """Plain forward passes at plane coordinates, which are rounded as the vertices are."""
+    x = cells._points(u)
     values = net.preactivations(x)
-    errors = usual_errors(net, x, values)
+    rounded = SAFETY * EPS * (float(cells.plane.origin.norm()) + np.abs(cells.vertices).max())
+    norm, *norms = (v.flatten(1).norm(dim=1).numpy() for v in (x, *values))
+    errors = usual_errors(net, norm, np.full(len(x), rounded), norms)
     contests = {}
     for number, part in enumerate(parts):
         if part.step is not None:
@@ -192,7 +195,7 @@ def wrong_inside(cells: "PlaneCells", net: Network) -> tuple[Mask, int]:
     parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
     for start in range(0, len(cells), AT_ONCE):
         rows = slice(start, start + AT_ONCE)
-        found = evaluated(net, cells._points(cells.centres[rows]), parts)
+        found = evaluated(cells, net, cells.centres[rows], parts)
         for number, part in enumerate(parts):
             claimed = cells.patterns[rows, part.first : part.first + part.entries]
             if number in found.contests:
@@ -218,7 +221,7 @@ def wrong_across(cells: "PlaneCells", net: Network) -> int:
     vertex = edges.vertices.ravel()[half]
     for start in range(0, len(cells.vertices), AT_ONCE):
         mine = slice(*np.searchsorted(vertex, [start, start + AT_ONCE]))
-        found = evaluated(net, cells._points(cells.vertices[start : start + AT_ONCE]), parts)
+        found = evaluated(cells, net, cells.vertices[start : start + AT_ONCE], parts)
         edge = half[mine] >> 1
         for number, part in enumerate(parts):
             first, second = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[edge].T)

@@ -231,7 +231,8 @@ class Chains:
     def directions(self) -> Tensor:
         """The unit vectors along all segments, (segments, 1, *input_shape)."""
         steps = (self.points[1:] - self.points[:-1])[self.stretch[:-1] > 0]
-        return (steps / steps.flatten(1).norm(dim=1).view(-1, *[1] * (steps.dim() - 1)))[:, None]
+        lengths = steps.flatten(1).norm(dim=1).view(-1, *[1] * (steps.dim() - 1))
+        return torch.div(steps, lengths)[:, None]
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""
@@ -368,9 +369,7 @@ def steps(curve: Tensor) -> Floats:
     return np.asarray((curve[1:] - curve[:-1]).flatten(1).norm(dim=1).numpy())
 
 
-def gathered(
-    net: Network, curve: Tensor, chains: Chains, all_patterns: Words, sweep: Sweep, number: int
-) -> LineCells:
+def gathered(net: Network, curve: Tensor, chains: Chains, all_patterns: Words, sweep: Sweep, number: int) -> LineCells:
     """The cells of one curve: pieces in order, those with the same pattern joined, those without length left out."""
     assert sweep.outputs is not None
     order = kernels.chain(chains.begins[number], chains.after)

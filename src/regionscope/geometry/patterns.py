@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,7 +74,7 @@ def numbered(sites: Iterable[Site]) -> list[Boundaries]:
     return found
 
 
-def owners(labels: Ints, boundaries: Sequence[Boundaries]) -> tuple[Ints, Ints]:
+def owners(labels: NDArray[np.integer[Any]], boundaries: Sequence[Boundaries]) -> tuple[Ints, Ints]:
     """The site (its place in the list, -1 for none) and the unit of each boundary number."""
     firsts = np.array([b.first for b in boundaries], np.int64)
     site = np.where(labels >= 0, np.searchsorted(firsts, labels, side="right") - 1, -1).astype(np.int32)

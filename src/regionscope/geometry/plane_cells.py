@@ -19,8 +19,8 @@ from regionscope.geometry import certificates, decision, kernels, maps
 from regionscope.geometry.patterns import Column, Ints, owners, unpacked
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import Floats, Words, rounding_bound
-from regionscope.geometry.subdivision import Indices, Subdivision, mean_corners, subdivide
-from regionscope.geometry.sweep import Sweep, exact, say_if_compiling
+from regionscope.geometry.subdivision import Subdivision, mean_corners, subdivide
+from regionscope.geometry.sweep import Indices, Sweep, exact, say_if_compiling
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.trace import Model, as_network
 

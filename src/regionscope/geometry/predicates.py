@@ -108,14 +108,13 @@ def classify(values, breakpoints, rows, law, doubt, above, below, opened):
 
 
 @njit(cache=True, nogil=True)
-def hand_on(doubt, law, others_size, others_offset, result):
-    """What is known of the errors of all that goes on from a site, given the law of the state."""
+def hand_on(doubt, law, result):
+    """What is known of the errors of all that goes on from a site, given the law of the state; its norm apart."""
     for v in range(len(doubt)):
         for c in range(2):
             result[v, ERROR + c] = computed(doubt, law, v, c) + 2 * doubt[v, MOVED]
             result[v, SHIFT + c] = doubt[v, SHIFT + c]
-        result[v, NORM] = np.hypot(doubt[v, VALUE], others_size * doubt[v, NORM] + others_offset)
-        result[v, MOVED] = result[v, TURNS] = result[v, VALUE] = 0.0
+        result[v, NORM] = result[v, MOVED] = result[v, TURNS] = result[v, VALUE] = 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -211,8 +211,10 @@ def _grid(argument: Any, grids: Mapping[int, Grid], constants: Known) -> Grid:
     for leaf in leaves(argument):
         if isinstance(leaf, Value):
             tensor = constants.get(leaf.index)
-            fixed = isinstance(tensor, Tensor) and tensor.is_floating_point()
-            found = found.join(grids[leaf.index] if leaf.index in grids else grid_of(tensor) if fixed else Grid())
+            if leaf.index in grids:
+                found = found.join(grids[leaf.index])
+            elif isinstance(tensor, Tensor) and tensor.is_floating_point():
+                found = found.join(grid_of(tensor))
         elif isinstance(leaf, int | float):
             found = found.join(grid_of(leaf))
     return found
@@ -267,7 +269,7 @@ class Modular:
     def prepared(self, step: Step, values: Known) -> tuple[Step, Known]:
         """The step with its plain numbers modulo p; a factor of a sum of products goes into one of those."""
         names = [p.name for p in step.operation._schema.arguments]
-        given = dict(zip(names, step.arguments, strict=False)) | step.options
+        given: dict[str, Any] = dict(zip(names, step.arguments, strict=False)) | step.options
         factors = PRODUCTS.get(step.name, ())
         if factors and (factor := given.get("alpha", given.get("value", 1))) != 1:
             scaled = values[given[factors[0]].index] * remainder(factor, self.p)

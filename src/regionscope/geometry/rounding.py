@@ -79,39 +79,70 @@ UNKNOWN = Measure(np.array([np.inf, 1.0]), np.array([np.inf, 0.0]), np.array([np
 class Bound:
     """What is known of one value: `whole` of its norm, `rows` (its shape) times `row` of each entry.
 
-    Entries that are copies of others say of which: `places` are numbers from 1 in the value `root`, 0 for none.
+    An entry may be a copy of another, or of one of several: `copied` adds up all that it may be a copy of, given the
+    values in `roots`, whose joint norm has the measure `source`.
     """
 
     rows: Tensor
     row: Measure
     whole: Measure
-    root: int
-    moved: Tensor | None = None  # the places, if they are not in order
+    roots: Mapping[int, tuple[int, ...]]  # with their shapes
+    source: Measure
+    copied: Callable[[Mapping[int, Tensor]], Tensor]
+    chosen: bool = False  # whether an entry may be a copy of more than one
 
     @property
     def places(self) -> Tensor:
-        if self.moved is not None:
-            return self.moved
-        return torch.arange(1, self.rows.numel() + 1, dtype=torch.float64).reshape(self.rows.shape)
+        """Which entry each is a copy of, numbered from 1; 0 for none."""
+        last, numbers = 0, {}
+        for root, shape in self.roots.items():
+            numbers[root] = torch.arange(last + 1, last + math.prod(shape) + 1, dtype=torch.float64).reshape(shape)
+            last += math.prod(shape)
+        return self.copied(numbers)
+
+    @property
+    def copies(self) -> float:
+        """At most how many entries are copies of one."""
+        roots = {root: torch.zeros(shape).double() for root, shape in self.roots.items()}
+        made, back = torch.func.vjp(self.copied, roots)[:2]
+        counts: dict[int, Tensor] = back(torch.ones_like(made))[0]
+        return max(float(c.max()) for c in counts.values() if c.numel()) if made.numel() else 0.0
 
 
 @dataclass(frozen=True)
 class Law:
-    """What the part before a site does: `rows` and `row` for its units, `state` for all that is handed on.
+    """What the part before a site does: `rows` and `row` for its units, `whole` for all of them together.
 
-    `others` is for what is handed on beside the pre-activations; `unknown` names an operation without a rule.
+    `others` is for what is handed on beside the pre-activations, which only count as handed on if they are `used`.
+    `unknown` names an operation without a rule. If the site `passes`, it only chooses among the numbers of the state
+    before it: that state is what errors and norms are those of afterwards too.
     """
 
     rows: Floats
     row: Measure
-    state: Measure
+    whole: Measure
     others: Measure
+    used: bool
     unknown: str | None
+    passes: bool = False
+
+    @property
+    def state(self) -> Measure:
+        """Of all that is handed on."""
+        if self.passes:
+            return replace(STATE, size=self.others.size, offset=self.others.offset)
+        return combined([self.whole, self.others], np.hypot) if self.used else self.others
+
+    def norm_after(self, norm: Any, value: Any) -> Any:
+        """The norm of the state, given the one before and that of the pre-activations."""
+        others = norm if self.passes else self.others.size * norm + self.others.offset
+        return np.hypot(value, others) if self.used else others
 
 
-def law_of(part: Program, known: Sequence[int]) -> Law:
+@np.errstate(all="ignore")  # what is infinite is no bound
+def law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bool = False) -> Law:
     """The law of one part of a frozen network, which takes the values `known`."""
-    bounds: dict[int, Bound] = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
+    bounds = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
     constants, unknown = part.constants, None
     for step in part.steps:
         if step.used.isdisjoint(bounds):
@@ -124,20 +155,21 @@ def law_of(part: Program, known: Sequence[int]) -> Law:
         bounds.update((r, bound) for r, bound in zip(step.results, made, strict=True) if bound is not None)
     entry, *others = (bounds[v] for v in part.outputs)
     beside = combined([ZERO, *(b.whole for b in others)], np.hypot)
-    law = Law(entry.rows.flatten().numpy() * SURE, entry.row, combined([entry.whole, beside], np.hypot), beside, None)
-    return law if np.isfinite(law.state.gain[0]) else replace(without_rule(law), unknown=unknown)
+    law = Law(entry.rows.flatten().numpy() * SURE, entry.row, entry.whole, beside, used, None, passes)
+    bounded = np.isfinite(combined([law.whole, beside], np.hypot).gain[0])
+    return law if bounded else replace(without_rule(law), unknown=unknown)
 
 
 def without_rule(law: Law) -> Law:
     """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
     usual = Measure(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
     handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
-    return Law(np.ones_like(law.rows), usual, handed_on, law.others, law.unknown)
+    return replace(law, rows=np.ones_like(law.rows), row=usual, whole=handed_on, used=True, passes=False)
 
 
 def fresh_bound(value: int, rows: Tensor, row: Measure, whole: Measure) -> Bound:
     """Of entries that are no copies."""
-    return Bound(rows, row, whole, value)
+    return Bound(rows, row, whole, {value: tuple(rows.shape)}, whole, lambda roots: roots[value])
 
 
 def bounds_after(
@@ -163,21 +195,24 @@ def bounds_after(
 
 def moved(step: Step, bound: Bound, live: int, constants: Mapping[int, Any]) -> list[Bound]:
     """Entries in another order or shape, left out or repeated: no rounding."""
-
-    def run(entries: Tensor) -> list[Tensor]:
-        return step.run({**{i: constants[i] for i in step.used if i != live}, live: entries})
-
-    results = []
     padding = abs(float(step.named.get("value") or 0.0)) if step.name == "constant_pad_nd" else 0.0
-    for rows, places in zip(run(bound.rows), run(bound.places), strict=True):
-        copies = 1.0
+    fixed = {i: constants[i] for i in step.used if i != live}
+    plain = with_constants(step, torch.zeros_like) if padding else step
+    results = []
+    for number, rows in enumerate(plain.run({**fixed, live: bound.rows})):
+
+        def copied(roots: Mapping[int, Tensor], number: int = number) -> Tensor:
+            result: Tensor = plain.run({**fixed, live: bound.copied(roots)})[number]
+            return result
+
+        made = replace(bound, rows=rows, copied=copied)
         if step.name not in SAME:
-            copies = float(torch.bincount(places.flatten().long(), minlength=2)[1:].max())
-        whole, row = bound.whole.times(math.sqrt(copies)), bound.row
+            made = replace(made, whole=bound.source.times(math.sqrt(made.copies)))
         if padding:
+            row, whole = made.row.with_constant(padding, np.zeros(2)), made.whole
             whole = whole.with_constant(padding * math.sqrt(rows.numel()), np.zeros(2))
-            row, rows = row.with_constant(padding, np.zeros(2)), rows.abs() + 1
-        results.append(Bound(rows, row, whole, bound.root, places))
+            made = fresh_bound(step.results[number], rows + 1, row, whole)
+        results.append(made)
     return results
 
 
@@ -199,23 +234,28 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: 
         row = combined([row, shared.rounded(rounds)], np.maximum)
     assert rows is not None
     result = with_added(
-        rows, row, combined(wholes, np.hypot if chooses else np.add), constant_part(step, live, bounds, constants), unit
+        step,
+        rows,
+        row,
+        combined(wholes, np.hypot if chooses else np.add),
+        constant_part(step, live, bounds, constants),
+        unit,
     )
     if step.name == "sub" and len(live) == 2 and step.named.get("alpha", 1) == 1:
         a, b = (bounds[v] for v in live)
-        if a.root == b.root and a.places.shape == b.places.shape:
+        if a.roots == b.roots and a.rows.shape == b.rows.shape and not (a.chosen or b.chosen):
             result.rows[(a.places == b.places) & (a.places > 0)] = 0  # x - x
-    return replace(result, root=step.results[0])
+    return result
 
 
-def with_added(rows: Tensor, row: Measure, whole: Measure, constant: Tensor, unit: Pair) -> Bound:
+def with_added(step: Step, rows: Tensor, row: Measure, whole: Measure, constant: Tensor, unit: Pair) -> Bound:
     """The bound of A x + b from that of A x: b counts as another column of A."""
     norm, size = float(constant.norm()), float(rows.norm())
     if norm == 0:
-        return fresh_bound(-1, rows, row, whole)
+        return fresh_bound(step.results[0], rows, row, whole)
     scale = norm / size if size else norm
     rows = torch.hypot(rows, constant.abs() / scale)
-    return fresh_bound(-1, rows, row.with_constant(scale, unit), whole.with_constant(norm, unit))
+    return fresh_bound(step.results[0], rows, row.with_constant(scale, unit), whole.with_constant(norm, unit))
 
 
 @dataclass(frozen=True)
@@ -237,24 +277,23 @@ def coefficients(
     ones = torch.ones_like(x)
 
     def function(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        changed, zeros = with_constants(step, change, constants), {o: torch.zeros_like(bounds[o].rows) for o in live}
+        changed, zeros = with_constants(step, change), {o: torch.zeros_like(bounds[o].rows) for o in live}
         values = {i: change(c) if isinstance(c, Tensor) and c.is_floating_point() else c for i, c in constants.items()}
         return lambda entries: changed.run({**values, **zeros, v: entries})[0]
 
+    def transposed(change: Callable[[Tensor], Tensor]) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        at_zero, back = torch.func.vjp(function(change), torch.zeros_like(x))[:2]
+        return torch.zeros_like(at_zero), lambda direction: back(direction)[0]
+
     def along(change: Callable[[Tensor], Tensor], direction: Tensor) -> Tensor:
-        product: Tensor = torch.func.jvp(function(change), (torch.zeros_like(x),), (direction,))[1]
+        zeros, back = transposed(change)
+        product: Tensor = torch.func.vjp(back, zeros)[1](direction)[0]  # forward derivatives are not safe among threads
         return product.abs()
 
     sums, squares = along(torch.abs, ones), along(torch.square, ones)
-    _, back = torch.func.vjp(function(torch.abs), torch.zeros_like(x))
-    columns = back(torch.ones_like(sums))[0].abs()
-    terms = (
-        TERMS[step.name](step, x, sums)
-        if step.name in TERMS
-        else int(along(present, ones).max())
-        if sums.numel()
-        else 1
-    )
+    columns = transposed(torch.abs)[1](torch.ones_like(sums)).abs()
+    count = TERMS.get(step.name, lambda *_: int(along(present, ones).max()) if sums.numel() else 1)
+    terms = count(step, x, sums)
     frobenius = float(squares.sum().sqrt())
     spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() else 0.0
     if step.name == "convolution":
@@ -273,7 +312,7 @@ def present(tensor: Tensor) -> Tensor:
     return (tensor != 0).to(tensor.dtype)
 
 
-def with_constants(step: Step, change: Callable[[Tensor], Tensor], constants: Mapping[int, Any]) -> Step:
+def with_constants(step: Step, change: Callable[[Tensor], Tensor]) -> Step:
     """The step with its plain numbers changed."""
 
     def changed(name: str, argument: Any) -> Any:
@@ -304,8 +343,7 @@ def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: M
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
     each = columns.expand(*x.rows.shape[:-1], W.shape[1]).clone()
     constant = constants[step.named["self"].index] if step.name == "addmm" else torch.zeros(1).double()
-    made = with_added(each, x.whole.rounded(unit), whole, constant.expand(each.shape), unit)
-    return replace(made, root=step.results[0])
+    return with_added(step, each, x.whole.rounded(unit), whole, constant.expand(each.shape), unit)
 
 
 def rounding(terms: int) -> Pair:
@@ -349,8 +387,8 @@ def normed(step: Step, live: int, bounds: Mapping[int, Bound], constants: Mappin
     rows = bound.rows * factor.abs().reshape(shape)
     mean = constants[step.named["running_mean"].index]
     added = (shift.abs() + 2 * (mean * factor).abs()).reshape(shape).expand(rows.shape)
-    made = with_added(rows, bound.row.rounded(unit), bound.whole.times(largest * SURE).rounded(unit), added, unit)
-    return [replace(made, root=step.results[0]), *[None] * (len(step.results) - 1)]
+    made = with_added(step, rows, bound.row.rounded(unit), bound.whole.times(largest * SURE).rounded(unit), added, unit)
+    return [made, *[None] * (len(step.results) - 1)]
 
 
 def norm_constants(step: Step, constants: Mapping[int, Any]) -> tuple[Tensor, Tensor]:
@@ -367,14 +405,28 @@ def norm_constants(step: Step, constants: Mapping[int, Any]) -> tuple[Tensor, Te
 
 
 def best_of_two(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound:
-    """The larger or smaller of two: no rounding."""
+    """The larger or smaller of two: an entry of the one or of the other, without rounding."""
     fixed = [constants[i] for i in step.used if i not in live]
-    whole = combined([bounds[v].whole for v in live], np.hypot)
-    shape = torch.broadcast_shapes(*(bounds[v].rows.shape for v in live), *(c.shape for c in fixed))
-    whole = whole.times(math.sqrt(max(math.prod(shape) / max(bounds[v].rows.numel(), 1) for v in live)))
+    both = [bounds[v] for v in live]
+    shape = torch.broadcast_shapes(*(b.rows.shape for b in both), *(c.shape for c in fixed))
+    row = combined([b.row for b in both], np.maximum)
+    rows = torch.stack([b.rows.expand(shape) for b in both]).amax(dim=0)
+    if not fixed and (both[0].roots == both[-1].roots or all(b.source is STATE for b in both)):
+        roots = {root: size for b in both for root, size in b.roots.items()}
+        made = replace(both[0], rows=rows, row=row, roots=roots, chosen=True, copied=added(both, shape))
+        return replace(made, whole=made.source.times(math.sqrt(made.copies)))
+    whole = combined([b.whole for b in both], np.hypot)
+    whole = whole.times(math.sqrt(max(math.prod(shape) / max(b.rows.numel(), 1) for b in both)))
     for constant in fixed:
+        largest = float(constant.abs().max()) if constant.numel() else 0.0
+        row, rows = row.with_constant(largest, np.zeros(2)), rows.clamp(min=1.0)
         whole = whole.with_constant(float(constant.expand(shape).norm()), np.zeros(2))
-    return fresh_bound(step.results[0], torch.ones(shape).double(), whole, whole)
+    return fresh_bound(step.results[0], rows, row, whole)
+
+
+def added(bounds: Sequence[Bound], shape: Sequence[int]) -> Callable[[Mapping[int, Tensor]], Tensor]:
+    """All that entries may be copies of if they may be copies of any of these."""
+    return lambda roots: sum((b.copied(roots).expand(shape) for b in bounds), torch.zeros(shape).double())
 
 
 def bent(step: Step, bound: Bound, found: Pieces) -> Bound:
@@ -418,7 +470,7 @@ NORMS = frozenset("native_batch_norm _native_batch_norm_legit _native_batch_norm
 
 def _averaged(step: Step, x: Tensor, sums: Tensor) -> int:
     """At most how many entries an average is taken of: windows of different sizes differ by one at most."""
-    window = step.named.get("kernel_size")
+    window: list[int] | None = step.named.get("kernel_size")
     if window:
         return math.prod(window) ** (3 if len(window) == 1 else 1)
     return 8 * -(-x.numel() // max(sums.numel(), 1))

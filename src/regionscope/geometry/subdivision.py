@@ -160,7 +160,7 @@ class Subdivision:
         self.face = self.face[halves]
         self.start = new_half[start].astype(np.int32)
         self.source = np.arange(len(start), dtype=np.int32)
-        self.won = {name: w[members] for name, w in (self.won | {playing.rounds[0].tournament: won}).items()}
+        self.won = {name: w[members] for name, w in (self.won | {str(playing.rounds[0].tournament): won}).items()}
         self.bits = [bits[members] for bits in self.bits]
         self.polygon = self.polygon[members]
         return np.asarray(vertices)
@@ -190,7 +190,7 @@ class Subdivision:
         def points(cells: Indices, p: int) -> Tensor:
             origin, along = (remainders(part, p) for part in (origins, axes))
             told = torch.stack([origin, *(reduced(origin + along[:, i], p) for i in range(2))], dim=1)
-            return told[polygon[cells]].unflatten(-1, sweep.net.input_shape)
+            return told[polygon[cells]].reshape(len(cells), 3, *sweep.net.input_shape)
 
         def choices(cells: Indices) -> dict[int, Tensor]:
             return pieces_of(bits, sweep.boundaries, cells)
@@ -269,15 +269,20 @@ def lines_of(domain: Floats) -> Integers:
 
 def pieces_of(bits: list[Words], boundaries: list[Boundaries], cells: Indices) -> dict[int, Tensor]:
     """The piece that every unit is on in these cells: value that leaves a site -> (cells, units)."""
-    known = zip(bits, boundaries, strict=False)
-    return {b.site.exit: torch.from_numpy(piece_numbers(w[cells], b.site.units, len(b.site.breakpoints))) for w, b in known}
+    return {
+        b.site.exit: torch.from_numpy(piece_numbers(w[cells], b.site.units, len(b.site.breakpoints)))
+        for w, b in zip(bits, boundaries, strict=False)
+    }
 
 
 def sides_of(bits: list[Words], boundaries: list[Boundaries], playing: Tournament) -> dict[str, Tensor]:
     """Whether the first was above the second in every match of a tournament, round by round."""
     names = {site.name for site in playing.rounds}
-    known = zip(bits, boundaries, strict=False)
-    return {b.site.name: torch.from_numpy(piece_numbers(w, b.site.units, 1) > 0) for w, b in known if b.site.name in names}
+    return {
+        b.site.name: torch.from_numpy(piece_numbers(w, b.site.units, 1) > 0)
+        for w, b in zip(bits, boundaries, strict=False)
+        if b.site.name in names
+    }
 
 
 def packed_patterns(bits: list[Words], won: dict[str, Words], sweep: Sweep, cells: int) -> Words:

@@ -31,7 +31,7 @@ from regionscope.geometry.predicates import (
     MOVED,
     NORM,
     ORTHONORMAL,
-    SAFETY,
+    VALUE,
     Floats,
     Words,
     classify,
@@ -41,7 +41,7 @@ from regionscope.geometry.predicates import (
 from regionscope.geometry.rational import Cells, Exact, Forms, Integers, grid_of, reduced, remainders
 from regionscope.geometry.rounding import Law, Measure, law_of
 from regionscope.geometry.tournaments import Tournament, tournament
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
 
 Indices = NDArray[np.int64]
@@ -82,16 +82,17 @@ class Cut:
         return [self.values, self.fresh[: vertices - len(self.values)]]
 
     def set_signs(self, vertex: Indices, boundary: Indices, signs: Signs) -> None:
-        """Write down the signs of old vertices that are settled; what seemed otherwise has moved."""
+        """Write down the signs of old vertices that were open; those that nothing has settled count as moved."""
         word, one = boundary >> 6, np.uint64(1) << (boundary & 63).astype(np.uint64)
+        known = signs != UNSETTLED
+        for side, bits in ((1, self.above), (-1, self.below)):
+            np.bitwise_and.at(bits, (vertex[known], word[known]), ~one[known])
+            np.bitwise_or.at(bits, (vertex[signs == side], word[signs == side]), one[signs == side])
         units = self.values.shape[1]
         z = self.values[vertex, boundary % units] - self.breakpoints[boundary // units]
-        for side, bits in ((1, self.above), (-1, self.below)):
-            was, known = (bits[vertex, word] & one) != 0, signs != UNSETTLED
-            np.bitwise_or.at(bits, (vertex[signs == side], word[signs == side]), one[signs == side])
-            wrong = was & known & (signs != side)
-            np.bitwise_and.at(bits, (vertex[wrong], word[wrong]), ~one[wrong])
-            np.add.at(self.doubt[:, MOVED], vertex[wrong], np.abs(z[wrong]))
+        moved = np.where(known | (signs_of(self, vertex, boundary) != 0), 0.0, z)
+        self.doubt[vertex, MOVED] = 0.0
+        np.add.at(self.doubt[:, MOVED], vertex, np.abs(moved))
 
 
 PER_VERTEX = ("above", "below", "parents", "weights", "doubt")
@@ -138,11 +139,27 @@ def route(net: Network, boundaries: list[Boundaries]) -> Route:
     if len(boundaries) not in known:
         entries = [b.site.entry for b in boundaries]
         program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
-        *parts, last = program.segments(entries)
-        takes = [(0,), *(part.outputs for part in parts)]
-        laws = [law_of(part, known) for part, known in zip(parts, takes, strict=False)]
-        known[len(boundaries)] = Route(tuple(parts), tuple(laws), last)
+        parts = program.segments(entries)
+        laws = laws_of(parts, [b.site for b in boundaries])
+        known[len(boundaries)] = Route(tuple(parts[:-1]), tuple(laws), parts[-1])
     return known[len(boundaries)]
+
+
+def laws_of(parts: Sequence[Program], sites: Sequence[Site]) -> Iterator[Law]:
+    """The laws of the parts before all sites; after the first round of a tournament, from the end of that round on."""
+    begin = 0
+    for number, (part, site) in enumerate(zip(parts, sites, strict=False)):
+        before = sites[number - 1].tournament if number else None
+        if before is None or number == 1 or sites[number - 2].tournament != before:
+            begin = number
+        some = parts[begin : number + 1]
+        whole = replace(
+            part, steps=tuple(s for p in some for s in p.steps), held={i: h for p in some for i, h in p.held.items()}
+        )
+        known = parts[begin - 1].outputs if begin else (0,)
+        used = any(site.entry in step.used for later in parts[number + 1 :] for step in later.steps)
+        passes = site.tournament is not None and site.tournament == before
+        yield law_of(whole, known, used=used, passes=passes)
 
 
 class Undecided(ArithmeticError):
@@ -219,7 +236,7 @@ class Sweep:
         return results
 
     def _first_slopes(self, part: Program, law: Law) -> tuple[Floats, Floats]:
-        """How fast the input, as its units see it, and the first state change along the plane: the first part is affine.
+        """How fast the input, as its units see it, and the first state change along the plane.
 
         A unit's slope is at most its row times this. The input itself has slope 1, but of that its rows see little.
         """
@@ -271,9 +288,8 @@ class Sweep:
         self.vertices = vertices
         law = self.law
         self.doubt = np.empty((vertices, DOUBTS))
-        predicates.hand_on(
-            cut.doubt[:vertices], self._numbers(law.state), law.others.size, law.others.offset, self.doubt
-        )
+        predicates.hand_on(cut.doubt[:vertices], self._numbers(law.state), self.doubt)
+        self.doubt[:, NORM] = law.norm_after(cut.doubt[:vertices, NORM], cut.doubt[:vertices, VALUE])
 
     def _numbers(self, measure: Measure) -> Floats:
         """What compiled kernels know of a law."""
@@ -301,17 +317,18 @@ class Sweep:
         sizes, norm = {}, self.reach
         sources = {t.rounds[0].entry: t.source for t in self.tournaments.values()}
         for b, law in zip(self.boundaries, self.route.laws, strict=True):
-            norm = law.state.size * norm + law.state.offset
-            sizes[b.site.entry] = norm
+            sizes[b.site.entry] = law.whole.size * norm + law.whole.offset
             if b.site.entry in sources:
-                sizes[sources[b.site.entry]] = norm
+                sizes[sources[b.site.entry]] = law.others.size * norm + law.others.offset
+            norm = law.norm_after(norm, sizes[b.site.entry])
         return Exact(self.net.program.pruned(list(sizes)), sizes)
 
     def settled(self, cells: Cells, cell: Indices, meeting: list[Forms], target: Forms, lines: Integers) -> Signs:
         """The signs of forms where two others vanish, exactly; `UNSETTLED` if that cannot be done or is too much."""
         signs = np.full(len(cell), UNSETTLED, np.int8)
-        values = {int(v) for form in (*meeting, target) for v in form.places[:, 0] if v >= 0}
-        moduli = self.exactly.enough(sorted(values), cells.grid())
+        values = {int(v) for form in (*meeting, target) for v in np.unique(form.places[:, 0]) if v >= 0}
+        affordable = self.budget > 3.0 * self.exactly.work
+        moduli = self.exactly.enough(sorted(values), cells.grid()) if affordable else None
         if moduli is None:
             return signs
         each = 3.0 * len(moduli) * self.exactly.work
@@ -435,7 +452,7 @@ def settled_signs(cells: Cells, sweep: Sweep, cut: Cut, meetings: Meetings, boun
     """The signs of boundaries of a site at meetings of lines."""
     target = forms_of(boundary + cut.boundaries.first, sweep.boundaries)
     signs = np.full(len(boundary), UNSETTLED, np.int8)
-    signs[against_itself(cells, sweep, cut, meetings.cell, boundary)] = 0
+    signs[tied(cells, sweep, cut, meetings.cell, boundary)] = 0
     asked = np.flatnonzero((meetings.cell >= 0) & (signs == UNSETTLED))
     if len(asked):
         forms = [form[asked] for form in (*meetings.forms, target)]
@@ -443,23 +460,27 @@ def settled_signs(cells: Cells, sweep: Sweep, cut: Cut, meetings: Meetings, boun
     return signs
 
 
-def against_itself(cells: Cells, sweep: Sweep, cut: Cut, cell: Indices, boundary: Indices) -> NDArray[np.bool_]:
-    """The matches of a tournament in which, in these cells, a competitor meets itself."""
+def tied(cells: Cells, sweep: Sweep, cut: Cut, cell: Indices, boundary: Indices) -> NDArray[np.bool_]:
+    """The matches of a tournament in which, in these cells, a competitor meets itself, or two are the same constant."""
     playing = sweep.tournaments.get(cut.boundaries.tournament or "")
-    if playing is None:
+    if playing is None or not len(cell):
         return np.zeros(len(cell), bool)
     used, place = np.unique(cell, return_inverse=True)
     choices = cells.choices(used)
     later = {s.name: torch.zeros(len(used), s.units, dtype=torch.bool) for s in playing.rounds}
     above = later | {s.name: choices[s.exit] > 0 for s in playing.rounds if s.exit in choices}
-    first, second = playing.played(above)[1][cut.boundaries.site.name][place, boundary].T.numpy()
-    return np.asarray(first == second)
+    first, second = playing.played(above)[1][cut.boundaries.site.name][place, boundary].T
+    same = first == second
+    if playing.entrants is not None:
+        constants = playing.entrants.known(choices[playing.entrants.site.exit])
+        same |= (constants[place, first] >= 0) & (constants[place, first] == constants[place, second])
+    return np.asarray(same.numpy() & (cell >= 0))
 
 
 def signs_of(cut: Cut, vertex: Indices, boundary: Indices) -> Signs:
     word, one = boundary >> 6, np.uint64(1) << (boundary & 63).astype(np.uint64)
     above, below = ((bits[vertex, word] & one) != 0 for bits in (cut.above, cut.below))
-    return above.astype(np.int8) - below.astype(np.int8)
+    return np.asarray(above.astype(np.int8) - below.astype(np.int8))
 
 
 def forms_of(labels: Indices, boundaries: list[Boundaries]) -> Forms:
@@ -474,17 +495,17 @@ def forms_of(labels: Indices, boundaries: list[Boundaries]) -> Forms:
     return Forms(places, levels)
 
 
-def usual_errors(net: Network, x: Tensor, values: Sequence[Tensor]) -> list[Floats]:
-    """How far from the true numbers what enters each site at points x usually is, (n, units)."""
-    boundaries = numbered(net.sites)
-    norm = x.flatten(1).norm(dim=1).numpy()
-    error, errors = SAFETY * EPS * (1 + norm), []
-    for law, value in zip(route(net, boundaries).laws, values, strict=True):
-        entering = value.flatten(1).norm(dim=1).numpy()
-        norm = norm if law.unknown is None else entering
+def usual_errors(net: Network, norm: Floats, error: Floats, entering: Sequence[Floats]) -> list[Floats]:
+    """How far from the true numbers what enters each site of a frozen network usually is, (n, units).
+
+    `norm` (n,) is that of the points, `error` how far off they are, `entering` the norms of what enters each site.
+    """
+    errors = []
+    for law, value in zip(route(net, numbered(net.sites)).laws, entering, strict=True):
+        norm = norm if law.unknown is None else value
         spread, handed_on = (m.gain[1] * error + m.noise[1] * norm + m.floor[1] for m in (law.row, law.state))
         errors.append(np.asarray(law.rows * spread[:, None]))
-        error, norm = handed_on, np.hypot(entering, law.others.size * norm + law.others.offset)
+        error, norm = handed_on, law.norm_after(norm, value)
     return errors
 
 

@@ -2,7 +2,7 @@
 
 Max-pooling and its like are played in rounds of two. On a cell every round has a side, so the winners follow without
 looking at a number: the same operations are done with positions in the place of values. Competitors that are equal on a
-whole cell are on no side of each other's boundary; the second wins then, everywhere in the cell.
+whole cell are on no side of each other's boundary; the one that comes first wins then (see `decompositions`).
 """
 
 import math
@@ -14,7 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regionscope.geometry.pieces import pieces
 from regionscope.geometry.predicates import Words, words
+from regionscope.geometry.rounding import SAME
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Network, Site
@@ -28,13 +30,15 @@ Positions = NDArray[np.int64]
 class Tournament:
     """The rounds of one tournament, from what enters it, `source`, to the winners.
 
-    `numbers` gives every position in the source the number by which torch calls it.
+    `numbers` gives every position in the source the number by which torch calls it. `entrants` says what competitors
+    are known to be on pieces of the site that they come from, if they come from one.
     """
 
     rounds: tuple[Site, ...]
     source: int
     program: Program
     numbers: Tensor
+    entrants: "Entrants | None"
 
     def played(self, above: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """The positions of the winners (n, winners), and of the two in every match of each round (n, units, 2).
@@ -54,7 +58,7 @@ class Tournament:
             pair = [values[step.named[name].index] for name in ("self", "other")]
             matches[site.name] = torch.stack([p.flatten(1) for p in pair], dim=-1)
             first = above[site.name].reshape(pair[0].shape) == (PAIRWISE[step.name] == "maximum")
-            return [torch.where(first, *pair)]
+            return [torch.where(first, pair[0], pair[1])]
 
         (winners,) = self.program.resume({self.source: start}, act=act)
         return winners.flatten(1), matches
@@ -64,6 +68,37 @@ class Tournament:
         packed = np.zeros((len(winners), 2 * words(32 * winners.shape[1])), np.int32)
         packed[:, : winners.shape[1]] = self.numbers[winners].numpy()
         return packed.view(np.uint64)
+
+
+@dataclass(frozen=True)
+class Entrants:
+    """Competitors that leave a site: `units` is the one at each position, `constants` numbers what its pieces are.
+
+    Pieces with the same number are the same constant, those with -1 are none.
+    """
+
+    site: Site
+    units: Tensor
+    constants: Tensor
+
+    def known(self, pieces: Tensor) -> Tensor:
+        """The constant at each position (n, positions), given the piece of every unit."""
+        return self.constants[pieces.flatten(1).long()][:, self.units]
+
+
+def entrants(net: Network, source: int) -> Entrants | None:
+    """What is known of the entries of a value, if they are those that leave a site."""
+    for site in net.sites:
+        way = between(net.program, site.exit, source)
+        (step,) = (step for step in net.program.steps if site.exit in step.results)
+        found = pieces(step, net.program.constants)
+        if way is not None and found is not None and all(s.name in SAME for s in way.steps):
+            constants = [offset if not isinstance(slope, Tensor) and slope == 0 else None for slope, offset in found]
+            numbers = [-1 if c is None else constants.index(c) for c in constants]
+            shape = net.program.shapes[site.exit]
+            (units,) = way.resume({site.exit: torch.arange(math.prod(shape)).reshape(1, *shape)})
+            return Entrants(site, units.flatten(), torch.tensor(numbers))
+    return None
 
 
 def tournament(net: Network, name: str) -> Tournament:
@@ -78,12 +113,13 @@ def tournament(net: Network, name: str) -> Tournament:
             break
         (step,) = (step for step in net.program.steps if source in step.results)
         chain.append(step)
-    return Tournament(rounds, source, program, called(list(reversed(chain)), net.program.shapes[source]))
+    numbers = called(list(reversed(chain)), net.program.shapes[source])
+    return Tournament(rounds, source, program, numbers, entrants(net, source))
 
 
 def between(program: Program, source: int, end: int) -> Program | None:
     """The steps that lead from one value to another; None if the second needs more than the first."""
-    needed, kept = {end}, []
+    needed, kept = {end}, list[Step]()
     for step in reversed(program.steps):
         if source in step.results:
             break

@@ -4,6 +4,9 @@ max(a, b, c, d) = max(max(a, b), max(c, d)): within the boundaries of the earlie
 every difference of two competitors is a unit like any other. A window over several dimensions is played one dimension
 after another, which shares the rounds of overlapping windows. A slot of a window that lies in the padding is given to a
 member of the same window: the two are equal, so their difference never switches.
+
+Neighbours play each other and the last dimension comes first, so of equals the first wins, as torch has it: on a tie,
+where the difference of the two is not above 0, `maximum` is taken for its second argument and `minimum` for its first.
 """
 
 from collections.abc import Callable
@@ -21,21 +24,29 @@ class RandomSlopes(ValueError):
     """RReLU outside eval mode."""
 
 
-Play = Callable[[Tensor, Tensor], Tensor]
+Play = Callable[[Tensor, Tensor], Tensor]  # of two, of which the first comes before the second
+
+
+def larger(earlier: Tensor, later: Tensor) -> Tensor:
+    return torch.maximum(later, earlier)
+
+
+def smaller(earlier: Tensor, later: Tensor) -> Tensor:
+    return torch.minimum(earlier, later)
 
 
 def champion(x: Tensor, axis: int, play: Play) -> Tensor:
     """The winner along an axis, which stays with length 1; every round halves it."""
     while (competitors := x.shape[axis]) > 1:
-        half = competitors // 2
-        won = play(x.narrow(axis, 0, half), x.narrow(axis, half, half))
-        x = torch.cat([won, x.narrow(axis, 2 * half, 1)], dim=axis) if competitors % 2 else won
+        paired = competitors - competitors % 2
+        won = play(*(torch.ops.aten.slice(x, axis, first, paired, 2) for first in range(2)))
+        x = torch.cat([won, x.narrow(axis, paired, 1)], dim=axis) if competitors % 2 else won
     return x
 
 
 def over_windows(x: Tensor, windows: list[Tensor]) -> Tensor:
-    """The largest value of each window; windows[i] (outputs, slots) are the positions along the i-th last dimension."""
-    for axis, positions in zip(range(-len(windows), 0), windows, strict=True):
+    """The largest value of each window; `windows` (outputs, slots) are positions along the last dimensions."""
+    for axis, positions in zip(range(-1, -len(windows) - 1, -1), reversed(windows), strict=True):
         outputs, slots = positions.shape
         if (plain := regular(positions)) is not None:
             first, stride = plain
@@ -44,7 +55,7 @@ def over_windows(x: Tensor, windows: list[Tensor]) -> Tensor:
         else:
             members = x.index_select(axis, positions.flatten().to(x.device)).unflatten(axis, (outputs, slots))
             members = members.movedim(axis, -1)
-        x = champion(members, -1, torch.maximum).squeeze(-1)
+        x = champion(members, -1, larger).squeeze(-1)
     return x.contiguous()
 
 
@@ -96,7 +107,7 @@ def over_dimensions(play: Play) -> Callable[[Arguments, tuple[int, ...]], Tensor
         x: Tensor = a["self"]
         dim = a.get("dim", [])
         axes = dim if isinstance(dim, list | tuple) else [dim]
-        for axis in axes or range(x.dim()):
+        for axis in reversed(axes or range(x.dim())):
             x = champion(x, axis, play)
         return x.reshape(shape)
 
@@ -131,8 +142,8 @@ def rrelu(a: Arguments, shape: tuple[int, ...]) -> Tensor:
 PLAYED: dict[str, tuple[str, Callable[[Arguments, tuple[int, ...]], Tensor]]] = {
     **{f"max_pool{d}d_with_indices": ("max_pool", partial(max_pool, d)) for d in (2, 3)},
     **{f"adaptive_max_pool{d}d": ("max_pool", partial(adaptive_max_pool, d)) for d in (2, 3)},
-    **{name: ("max", over_dimensions(torch.maximum)) for name in ("max", "max.dim", "amax")},
-    **{name: ("min", over_dimensions(torch.minimum)) for name in ("min", "min.dim", "amin")},
+    **{name: ("max", over_dimensions(larger)) for name in ("max", "max.dim", "amax")},
+    **{name: ("min", over_dimensions(smaller)) for name in ("min", "min.dim", "amin")},
     **{f"{name}.Tensor": ("clamp", clamp) for name in ("clamp", "clamp_min", "clamp_max")},
     "rrelu_with_noise": ("leaky_relu", rrelu),
 }

@@ -142,7 +142,8 @@ AFFINE: dict[str, Affine] = dict(_read(TABLE))
 
 _WRITTEN = frozenset({"src", "source", "value", "values"})  # takes on the dtype of `self`
 _READS = frozenset(
-    "_local_scalar_dense is_nonzero equal nonzero masked_select unique_dim _unique2 unique_consecutive bincount".split()
+    "_local_scalar_dense is_nonzero equal allclose nonzero masked_select unique_dim _unique _unique2 unique_consecutive"
+    " bincount repeat_interleave".split()
 )
 # the arguments whose shape matters, and nothing else about them
 IGNORED: dict[str, frozenset[str]] = {
@@ -205,7 +206,8 @@ class Call:
     @property
     def reads(self) -> bool:
         """Whether it carries values back into Python or into a shape."""
-        return self.name in _READS
+        masks = self.arguments.get("indices") if "indices" in self.live else []
+        return self.name in _READS or any(t.dtype is torch.bool for t in tensors(masks))
 
     @property
     def twin(self) -> Any:
@@ -310,9 +312,10 @@ def bend(program: Program, exits: Set[int]) -> int:
     return max(made, key=made.__getitem__)
 
 
-def why_not(operation: str) -> str:
+def why_not(call: Call) -> str:
     """One clause that says why an operation on input-dependent values is not affine."""
-    if operation in _READS:
+    operation = call.name
+    if call.reads:
         return "reads input-dependent values back into Python or into a shape: data-dependent control flow"
     if operation in _COMPARES:
         return "compares input-dependent values, which may jump; write it with relu, clamp, maximum or abs"

@@ -180,9 +180,9 @@ class Recorder(TorchDispatchMode):
         if found is not None and not found.smooth:
             return (found if found.breakpoints else None), 1, False
         if call.reads:
-            self.refuse(call, operations.why_not(call.name))
+            self.refuse(call, operations.why_not(call))
         if not self.allow_smooth:
-            self.refuse(call, "is not piecewise linear" if found else operations.why_not(call.name), leave_out=True)
+            self.refuse(call, "is not piecewise linear" if found else operations.why_not(call), leave_out=True)
         return found, None, True
 
     # sites
