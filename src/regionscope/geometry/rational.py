@@ -463,7 +463,7 @@ class Exact:
         ]
         found: list[int] = []
         for p in self.moduli:
-            if sum(map(math.log2, found)) > max(bits, default=0.0) + 4:
+            if found and sum(map(math.log2, found)) > max(bits, default=0.0) + 4:
                 return found
             found.append(p)
         return None

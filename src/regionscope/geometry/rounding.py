@@ -62,6 +62,10 @@ class Measure:
         """After a constant of this norm was added, with rounding errors of `unit` times that."""
         return replace(self, floor=self.floor + unit * norm, offset=self.offset + norm)
 
+    def linear(self) -> "Measure":
+        """Without constants."""
+        return replace(self, floor=np.zeros(2), offset=0.0)
+
 
 def combined(measures: Sequence[Measure], how: Callable[..., Any]) -> Measure:
     """Numbers of several measures put together one by one."""
@@ -132,6 +136,10 @@ class Law:
         if self.passes:
             return replace(STATE, size=self.others.size, offset=self.others.offset)
         return combined([self.whole, self.others], np.hypot) if self.used else self.others
+
+    def linear(self) -> "Law":
+        """The same for tangents, to which no constants are added."""
+        return replace(self, row=self.row.linear(), whole=self.whole.linear(), others=self.others.linear())
 
     def norm_after(self, norm: Any, value: Any) -> Any:
         """The norm of the state, given the one before and that of the pre-activations."""

@@ -495,13 +495,17 @@ def forms_of(labels: Indices, boundaries: list[Boundaries]) -> Forms:
     return Forms(places, levels)
 
 
-def usual_errors(net: Network, norm: Floats, error: Floats, entering: Sequence[Floats]) -> list[Floats]:
+def usual_errors(
+    net: Network, norm: Floats, error: Floats, entering: Sequence[Floats], *, linear: bool = False
+) -> list[Floats]:
     """How far from the true numbers what enters each site of a frozen network usually is, (n, units).
 
-    `norm` (n,) is that of the points, `error` how far off they are, `entering` the norms of what enters each site.
+    `norm` (n,) is that of the points, `error` how far off they are, `entering` the norms of what enters each site. Or
+    `linear`, of tangents instead of points: constants do not count.
     """
     errors = []
-    for law, value in zip(route(net, numbered(net.sites)).laws, entering, strict=True):
+    for each, value in zip(route(net, numbered(net.sites)).laws, entering, strict=True):
+        law = each.linear() if linear else each
         norm = norm if law.unknown is None else value
         spread, handed_on = (m.gain[1] * error + m.noise[1] * norm + m.floor[1] for m in (law.row, law.state))
         errors.append(np.asarray(law.rows * spread[:, None]))

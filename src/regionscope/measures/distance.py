@@ -1,5 +1,6 @@
 """How far it is to where the network bends, and to where its decision changes."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -14,6 +15,7 @@ from regionscope.geometry.predicates import ROUNDING
 from regionscope.measures.classification import checked_labels, leads
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Directions, Routes, exact_directions, points_at_once, unit_directions
+from regionscope.measures.noise import slope_errors
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
@@ -125,8 +127,9 @@ def nearest(routes: Routes, x: Tensor, norm: str, good: bool) -> tuple[Tensor, T
     site = torch.full((len(x),), -1, device=x.device)
     unit = site.clone()
     masks = good_masks(net, x) if good and net.sites else None
-    for number, (z, slopes) in enumerate(slopes_at(routes, x, norm)):
-        reachable = slopes > 0 if masks is None else (slopes > 0) & masks[number]
+    found = slopes_at(routes, x, norm)
+    for number, ((z, slopes), flat) in enumerate(zip(found, flat_units(net, found, norm), strict=True)):
+        reachable = ~flat if masks is None else ~flat & masks[number]
         safe = torch.where(reachable, slopes, 1.0)
         for b in net.sites[number].breakpoints:
             distance, place = torch.where(reachable, (z - b).abs() / safe, torch.inf).min(dim=1)
@@ -134,6 +137,24 @@ def nearest(routes: Routes, x: Tensor, norm: str, good: bool) -> tuple[Tensor, T
             best = torch.where(nearer, distance, best)
             site, unit = torch.where(nearer, number, site), torch.where(nearer, place, unit)
     return best, site, unit
+
+
+def flat_units(net: Network, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
+    """Units of each site (n, units) whose slope is 0, or so small that it may be rounding: they reach no boundary.
+
+    Bounds on rounding are only worked out where there are slopes as small as that.
+    """
+    eps = torch.finfo(found[0][1].dtype).eps if found else 0.0
+    largest = torch.zeros(())
+    small = False
+    for _, slopes in found:
+        largest = torch.maximum(largest, slopes.detach().amax().cpu()) if slopes.numel() else largest
+        small = small or bool(((slopes > 0) & (slopes <= 1e4 * eps * largest)).any())
+    if not small:
+        return [slopes <= 0 for _, slopes in found]
+    share = 1.0 if norm == "l2" else math.sqrt(math.prod(net.input_shape))  # other norms differ by this at most
+    errors = slope_errors(net, [share * slopes.detach().norm(dim=1) for _, slopes in found])
+    return [slopes <= error for (_, slopes), error in zip(found, errors, strict=True)]
 
 
 def certified_radius(

@@ -1,6 +1,8 @@
 """Local rank: how many dimensions of the input a layer still sees."""
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,6 +10,7 @@ from torch.nn.functional import pad
 from tqdm import tqdm
 
 from regionscope.measures.jacobians import Routes, directions, exact_directions, points_at_once, unit_directions
+from regionscope.measures.noise import slope_errors
 from regionscope.points import Data, all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
@@ -28,8 +31,9 @@ def local_rank(
     """Local rank LR_l = E[number of singular values >= eps of the Jacobian of layer l] (LC Def. 4, eq. 10).
 
     `per_layer` (n, layers) holds it for each layer, `per_point` the sum over layers. With `relative`, eps is a share of
-    each Jacobian's largest singular value; eps = 0 counts those above the rounding of the dtype: the exact rank. Exact.
-    `differentiable` gives the sum of singular values, which carries gradients, in `tensor`: a surrogate of the rank.
+    each Jacobian's largest singular value. eps = 0 gives the rank: Jacobians are computed in float64, and singular
+    values that rounding there may have made count as 0. Exact. `differentiable` gives the sum of singular values, which
+    carries gradients, in `tensor`: a surrogate of the rank.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU())
     >>> local_rank(model, torch.zeros(2, 3), eps=0).per_point
@@ -37,12 +41,22 @@ def local_rank(
     """
     if not eps >= 0:
         raise ValueError(f"eps must not be negative, got {eps}")
-    spectra = singular_values(
-        model, data, engine=engine, batch_size=batch_size, differentiable=differentiable, show_progress=show_progress
-    )
-    counts = [ranks(s.detach(), eps, relative) for s in spectra]
+    points = all_points(data)
+    net = as_network(model, points[:1])
+    points = net.checked(points)
+    options: dict[str, Any] = {"engine": engine, "batch_size": batch_size, "show_progress": show_progress}
+    total = None
+    if differentiable:
+        found = spectra(net, points, differentiable=True, **options)
+        total = torch.stack([s.sum(dim=1).mean() for s in found.layers]).sum()
+    if eps == 0:
+        net = net.frozen()
+        found = spectra(net, points.to(torch.float64), **options)
+        counts = [(s > r[:, None]).sum(dim=1) for s, r in zip(found.layers, found.rounding(net), strict=True)]
+    else:
+        found = found if differentiable else spectra(net, points, **options)
+        counts = [ranks(s.detach(), eps, relative) for s in found.layers]
     layers = torch.stack(counts, dim=1).cpu().double().numpy()
-    total = torch.stack([s.sum(dim=1).mean() for s in spectra]).sum() if differentiable else None
     return Estimate("local rank", layers.sum(axis=1), layers, exact=True, unit="singular values", tensor=total)
 
 
@@ -68,7 +82,32 @@ def singular_values(
     """
     points = all_points(data)
     net = as_network(model, points[:1])
-    points = net.checked(points)
+    options: dict[str, Any] = {"engine": engine, "batch_size": batch_size, "show_progress": show_progress}
+    return spectra(net, net.checked(points), differentiable=differentiable, **options).layers
+
+
+@dataclass(frozen=True)
+class Spectra:
+    """The singular values of each layer (n, k), largest first, and the norm of the Jacobian of every site (n,)."""
+
+    layers: list[Tensor]
+    sites: list[Tensor]
+
+    def rounding(self, net: Network) -> list[Tensor]:
+        """What singular values of each layer (n,) may be off by rounding alone."""
+        return [torch.cat(errors, dim=1).norm(dim=1) for errors in by_layer(net, slope_errors(net, self.sites))]
+
+
+def spectra(
+    net: Network,
+    points: Tensor,
+    *,
+    engine: str,
+    batch_size: int | None,
+    show_progress: bool,
+    differentiable: bool = False,
+) -> Spectra:
+    """The singular values at checked points."""
     if not net.sites:
         raise ValueError("the network has no activation sites: nothing bends")
     if engine == "auto":
@@ -77,29 +116,35 @@ def singular_values(
         along = unit_directions(net) if engine == "jacobian" else directions(net, engine)
     if not along.exact:
         raise ValueError("random directions have no singular values; leave engine out")
-    parts: list[list[Tensor]] = []
+    parts: list[tuple[list[Tensor], list[Tensor]]] = []
     with torch.set_grad_enabled(differentiable):
         routes = Routes(net, along)
         for x in tqdm(
             points.split(batch_size or points_at_once(net, along)), desc="local rank", disable=not show_progress
         ):
-            layers = [spectrum(j, math.prod(net.input_shape)) for j in jacobians(routes, x)]
-            parts.append(layers)
-    return [torch.cat(layer) for layer in zip(*parts, strict=True)]
+            found = jacobians(routes, x)
+            whole = [spectrum(torch.cat(j, dim=2), math.prod(net.input_shape)) for j in by_layer(net, found)]
+            parts.append((whole, [j.detach().flatten(1).norm(dim=1) for j in found]))
+    layers, sites = (zip(*part, strict=True) for part in zip(*parts, strict=True))
+    return Spectra([torch.cat(layer) for layer in layers], [torch.cat(site) for site in sites])
+
+
+def by_layer(net: Network, sites: list[Tensor]) -> list[list[Tensor]]:
+    """What belongs to the sites of each layer."""
+    numbers = sorted({site.layer for site in net.sites})
+    return [[s for s, site in zip(sites, net.sites, strict=True) if site.layer == layer] for layer in numbers]
 
 
 def jacobians(routes: Routes, x: Tensor) -> list[Tensor]:
-    """What has the singular values of the Jacobian of each layer at points x, (n, directions, units)."""
-    rows: dict[int, list[list[Tensor]]] = {}  # layer -> chunk -> site
+    """What has the singular values of the Jacobian of each site at points x, (n, directions, units)."""
+    chunks: list[list[Tensor]] = [[] for _ in routes.net.sites]  # of the directions
 
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-        chunks = rows.setdefault(routes.net.sites[number].layer, [])
-        chunks += [[] for _ in range(done + 1 - len(chunks))]
-        chunks[done].append(tangents.transpose(0, 1))  # (n, r, units)
+        chunks[number].append(tangents.transpose(0, 1))  # (n, r, units)
 
-    for done, route in enumerate(routes.each()):  # noqa: B007
+    for route in routes.each():
         route.follow(x, visit)
-    return [torch.cat([torch.cat(sites, dim=2) for sites in rows[layer]], dim=1) for layer in sorted(rows)]
+    return [torch.cat(parts, dim=1) for parts in chunks]
 
 
 def spectrum(jacobians: Tensor, inputs: int) -> Tensor:

@@ -1,0 +1,24 @@
+"""What is only rounding: values and slopes that are zero in exact arithmetic."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regionscope.geometry.predicates import EPS
+from regionscope.geometry.sweep import usual_errors
+from regionscope.tracing.network import Network
+
+
+def slope_errors(net: Network, norms: Sequence[Tensor]) -> list[Tensor]:
+    """How far from the true ones the gradients of all units usually are, (n, units) a site, by rounding alone.
+
+    `norms` (n,) are those of the Jacobians of the sites, as the root of their sum of squares.
+    """
+    first = norms[0]
+    share = torch.finfo(first.dtype).eps / EPS
+    size = torch.full((len(first),), math.sqrt(math.prod(net.input_shape))).double().numpy()
+    entering = [n.detach().double().cpu().numpy() for n in norms]
+    errors = usual_errors(net.frozen(), size, 0 * size, entering, linear=True)
+    return [share * torch.from_numpy(e).to(first) for e in errors]
