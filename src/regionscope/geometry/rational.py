@@ -30,7 +30,7 @@ from torch import Tensor
 from regionscope.geometry.pieces import Pieces, pieces
 from regionscope.geometry.rounding import CHOICES, MOVES, NORMS, NUMBERS, norm_constants
 from regionscope.tracing.activations import PAIRWISE
-from regionscope.tracing.lifting import lifted
+from regionscope.tracing.lifting import aligned, lifted
 from regionscope.tracing.network import Site
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step, Value, leaves
@@ -199,6 +199,13 @@ def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: 
         return grids[named["self"].index].product(
             grid_of_inverses(constants[by.index] if isinstance(by, Value) else by)
         )
+    if name == "lerp":
+        return _product(
+            [
+                _joined([_grid(named[key], grids, constants) for key in ("self", "end")]),
+                _grid(named["weight"], grids, constants),
+            ]
+        )
     if name in PRODUCTS or (name in SUMS and "alpha" in named):
         return _product(parts)
     if name in MOVES or name in CHOICES or name in SUMS or name in PAIRWISE:
@@ -264,21 +271,24 @@ class Modular:
             return [self.averaged(step, values, shapes)]
         if name in DIVISIONS:
             step, values = self.inverted(step, values)
-        return [reduced(made, self.p) for made in lifted(*self.prepared(step, values), shapes)]
+        if name == "lerp":
+            return [self.mixed(step, values, shapes)]
+        return [reduced(made, self.p) for made in lifted(*self.prepared(step, values, shapes))]
 
-    def prepared(self, step: Step, values: Known) -> tuple[Step, Known]:
+    def prepared(self, step: Step, values: Known, shapes: Shapes) -> tuple[Step, Known, Shapes]:
         """The step with its plain numbers modulo p; a factor of a sum of products goes into one of those."""
         names = [p.name for p in step.operation._schema.arguments]
         given: dict[str, Any] = dict(zip(names, step.arguments, strict=False)) | step.options
         factors = PRODUCTS.get(step.name, ())
         if factors and (factor := given.get("alpha", given.get("value", 1))) != 1:
-            scaled = values[given[factors[0]].index] * remainder(factor, self.p)
-            values = {**values, -1: reduced(scaled, self.p)}
+            index = given[factors[0]].index
+            values = {**values, -1: reduced(values[index] * remainder(factor, self.p), self.p)}
+            shapes = {**shapes, -1: shapes[index]} if index in shapes else shapes
             given |= {factors[0]: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
         for name in NUMBERS:
             if isinstance(given.get(name), int | float):
                 given[name] = float(remainder(given[name], self.p))
-        return replace(step, arguments=(), options=given), values
+        return replace(step, arguments=(), options=given), values, shapes
 
     def inverted(self, step: Step, values: Known) -> tuple[Step, Known]:
         """Division by constants as a product with their inverses."""
@@ -287,6 +297,17 @@ class Modular:
         inverses = [float(pow(int(n), -1, self.p)) for n in numbers.flatten().tolist()]
         inverse = torch.tensor(inverses, dtype=torch.float64).reshape(numbers.shape)
         return Step(aten.mul.Tensor, (step.named["self"], Value(-1)), {}, step.results), {**values, -1: inverse}
+
+    def mixed(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
+        """(1 - w) a + w b."""
+        w, parts = step.named["weight"], []
+        weight = values[w.index] if isinstance(w, Value) else torch.tensor(float(remainder(w, self.p))).double()
+        for name, factor in (("self", reduced(self.p + 1 - weight, self.p)), ("end", weight)):
+            product = Step(aten.mul.Tensor, (step.named[name], Value(-1)), {}, step.results)
+            part = reduced(lifted(product, {**values, -1: factor}, shapes)[0], self.p)
+            live = step.named[name].index in shapes
+            parts.append(aligned(part, len(shapes[step.results[0]])) if live else part)
+        return reduced(parts[0] + parts[1], self.p)
 
     def better(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
         """The larger or smaller of two, as the side of their difference says."""
@@ -424,10 +445,10 @@ class Exact:
         """The grid of every value that can be had exactly, the input's apart, and what the first one else is for."""
         grids, obstacle = {0: Grid()}, None
         for step in self.program.steps:
+            if not step.used & self.program.shapes.keys() <= grids.keys():  # made of values that cannot be had
+                continue
             try:
                 grid = grid_after(step, grids, self.constants, self.program.shapes)
-            except KeyError:  # made of values that cannot be had
-                continue
             except Inexact as error:
                 obstacle = obstacle or str(error)
                 continue

@@ -172,7 +172,8 @@ def without_rule(law: Law) -> Law:
     """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
     usual = Measure(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
     handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
-    return replace(law, rows=np.ones_like(law.rows), row=usual, whole=handed_on, used=True, passes=False)
+    rows = np.ones_like(law.rows)
+    return replace(law, rows=rows, row=usual, whole=handed_on, others=handed_on, used=True, passes=False)
 
 
 def fresh_bound(value: int, rows: Tensor, row: Measure, whole: Measure) -> Bound:
@@ -285,6 +286,9 @@ def coefficients(
     ones = torch.ones_like(x)
 
     def function(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        if step.name == "lerp":  # (1 - w) a + w b
+            share = change(mixing_share(step, v, constants)) + 0 * constant_part(step, live, bounds, constants)
+            return lambda entries: share * entries
         changed, zeros = with_constants(step, change), {o: torch.zeros_like(bounds[o].rows) for o in live}
         values = {i: change(c) if isinstance(c, Tensor) and c.is_floating_point() else c for i, c in constants.items()}
         return lambda entries: changed.run({**values, **zeros, v: entries})[0]
@@ -314,6 +318,14 @@ def coefficients(
         frobenius,
         terms,
     )
+
+
+def mixing_share(step: Step, v: int, constants: Mapping[int, Any]) -> Tensor:
+    """The factor of a value in a mean (1 - w) a + w b; of 1 if it is both."""
+    w = step.named["weight"]
+    weight = constants[w.index] if isinstance(w, Value) else torch.tensor(w).double()
+    shares = [share for name, share in (("self", 1 - weight), ("end", weight)) if step.named[name].index == v]
+    return sum(shares, torch.zeros(()).double())
 
 
 def present(tensor: Tensor) -> Tensor:
@@ -469,7 +481,7 @@ CHOICES = frozenset(
 LINEAR = frozenset(
     "neg sum mean cumsum trace avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d"
     " _adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d col2im add sub rsub mul div"
-    " true_divide bmm mv dot vdot addmv baddbmm addbmm addr addcmul addcdiv convolution scatter_add"
+    " true_divide lerp bmm mv dot vdot addmv baddbmm addbmm addr addcmul addcdiv convolution scatter_add"
     " index_add".split()
 )
 DENSE = {"mm": ("self", "mat2"), "addmm": ("mat1", "mat2")}
