@@ -107,10 +107,13 @@ class Bound:
     @property
     def copies(self) -> float:
         """At most how many entries are copies of one."""
-        roots = {root: torch.zeros(shape).double() for root, shape in self.roots.items()}
-        made, back = torch.func.vjp(self.copied, roots)[:2]
-        counts: dict[int, Tensor] = back(torch.ones_like(made))[0]
-        return max(float(c.max()) for c in counts.values() if c.numel()) if made.numel() else 0.0
+        roots = {
+            root: torch.zeros(shape, dtype=torch.float64, requires_grad=True) for root, shape in self.roots.items()
+        }
+        with torch.enable_grad():
+            made = self.copied(roots)
+        counts = torch.autograd.grad(made, list(roots.values()), torch.ones_like(made), materialize_grads=True)
+        return max(float(c.max()) for c in counts if c.numel()) if made.numel() else 0.0
 
 
 @dataclass(frozen=True)
@@ -293,17 +296,11 @@ def coefficients(
         values = {i: change(c) if isinstance(c, Tensor) and c.is_floating_point() else c for i, c in constants.items()}
         return lambda entries: changed.run({**values, **zeros, v: entries})[0]
 
-    def transposed(change: Callable[[Tensor], Tensor]) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        at_zero, back = torch.func.vjp(function(change), torch.zeros_like(x))[:2]
-        return torch.zeros_like(at_zero), lambda direction: back(direction)[0]
-
     def along(change: Callable[[Tensor], Tensor], direction: Tensor) -> Tensor:
-        zeros, back = transposed(change)
-        product: Tensor = torch.func.vjp(back, zeros)[1](direction)[0]  # forward derivatives are not safe among threads
-        return product.abs()
+        return forward_and_back(function(change), direction)[0].abs()
 
-    sums, squares = along(torch.abs, ones), along(torch.square, ones)
-    columns = transposed(torch.abs)[1](torch.ones_like(sums)).abs()
+    sums, columns = (product.abs() for product in forward_and_back(function(torch.abs), ones))
+    squares = along(torch.square, ones)
     count = TERMS.get(step.name, lambda *_: int(along(present, ones).max()) if sums.numel() else 1)
     terms = count(step, x, sums)
     frobenius = float(squares.sum().sqrt())
@@ -318,6 +315,17 @@ def coefficients(
         frobenius,
         terms,
     )
+
+
+def forward_and_back(function: Callable[[Tensor], Tensor], direction: Tensor) -> tuple[Tensor, Tensor]:
+    """A direction and A' 1 for the matrix A of an affine function."""
+    with torch.enable_grad():  # twice backwards: forward derivatives are not safe among threads
+        x = torch.zeros_like(direction, requires_grad=True)
+        made = function(x)
+        ones = torch.ones_like(made, requires_grad=True)
+        (back,) = torch.autograd.grad(made, x, ones, create_graph=True, materialize_grads=True)
+        (forward,) = torch.autograd.grad(back, ones, direction, materialize_grads=True)
+    return forward, back.detach()
 
 
 def mixing_share(step: Step, v: int, constants: Mapping[int, Any]) -> Tensor:

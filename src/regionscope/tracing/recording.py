@@ -114,6 +114,11 @@ class Recorder(TorchDispatchMode):
                 for tensor, content in reversed(self.contents):
                     tensor.copy_(content)
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Whether torch hides this class from its compiler; for that it would import it, for seconds."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if is_composite(func):  # made of other operations, and not yet taken apart
             with self:
