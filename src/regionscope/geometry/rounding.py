@@ -103,6 +103,8 @@ class Bound:
     @property
     def copies(self) -> float:
         """At most how many entries are copies of one."""
+        if not self.chosen:  # torch's derivatives are not always those of what it computes
+            return float(torch.bincount(self.places.flatten().long())[1:].max()) if self.places.any() else 0.0
         roots = {root: torch.zeros(shape).double() for root, shape in self.roots.items()}
         made, back = torch.func.vjp(self.copied, roots)[:2]
         counts: dict[int, Tensor] = back(torch.ones_like(made))[0]
@@ -177,16 +179,17 @@ def bounds_after(
 ) -> list[Bound | None] | None:
     """What is known of the results of a step; None if there is no rule for it."""
     live = [v for v in dict.fromkeys(indices([step.arguments, list(step.options.values())])) if v in bounds]
-    if step.name in MOVES:
-        return list(moved(step, bounds[live[0]], live[0], constants))
-    if step.name in CHOICES or step.name in LINEAR:
-        return [linear(step, live, bounds, constants)]
-    if step.name in DENSE and (made := dense(step, live, bounds, constants)) is not None:
-        return [made]
-    if step.name in DENSE:
-        return [linear(step, live, bounds, constants)]
+    try:
+        if step.name in MOVES:
+            return list(moved(step, bounds[live[0]], live[0], constants))
+        if step.name in DENSE and (made := dense(step, live, bounds, constants)) is not None:
+            return [made]
+        if step.name in CHOICES or step.name in LINEAR or step.name in DENSE:
+            return [linear(step, live, bounds, constants)]
+    except RuntimeError:  # torch cannot differentiate it, or not with these arguments
+        return None
     if step.name in NORMS:
-        return normed(step, live[0], bounds, constants)
+        return normed(step, live[0], bounds, constants) if live == [step.named["input"].index] else None
     if step.name in activations.PAIRWISE:
         return [best_of_two(step, live, bounds, constants)]
     found = pieces(step, constants) if len(live) == 1 else None
@@ -290,13 +293,14 @@ def coefficients(
         product: Tensor = torch.func.vjp(back, zeros)[1](direction)[0]  # forward derivatives are not safe among threads
         return product.abs()
 
-    sums, squares = along(torch.abs, ones), along(torch.square, ones)
+    times = indices([step.arguments, list(step.options.values())]).count(v)  # (a + b)^2 <= 2 (a^2 + b^2)
+    sums, squares = along(torch.abs, ones), times * along(torch.square, ones)
     columns = transposed(torch.abs)[1](torch.ones_like(sums)).abs()
     count = TERMS.get(step.name, lambda *_: int(along(present, ones).max()) if sums.numel() else 1)
     terms = count(step, x, sums)
     frobenius = float(squares.sum().sqrt())
-    spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() else 0.0
-    if step.name == "convolution":
+    spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() * x.numel() else 0.0
+    if step.name == "convolution" and step.named["input"].index == v:
         spectral = min(spectral, convolution_norm(step, constants))
     usual = min(spectral, frobenius / math.sqrt(max(x.numel(), 1)))
     return Norms(
@@ -334,7 +338,8 @@ def constant_part(step: Step, live: list[int], bounds: Mapping[int, Bound], cons
 def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound | None:
     """x W + b with a constant matrix W, as in a dense layer."""
     rows, matrix = (step.named[name] for name in DENSE[step.name])
-    if live != [rows.index] or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
+    added = step.named["self"].index if step.name == "addmm" else None
+    if live != [rows.index] or added in live or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
         return None
     W, x = constants[matrix.index], bounds[rows.index]
     columns, frobenius = W.norm(dim=0), float(W.norm())
@@ -342,7 +347,7 @@ def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: M
     norms = SURE * np.array([spectral := spectral_norm(W), min(spectral, frobenius / math.sqrt(W.shape[0]))])
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
     each = columns.expand(*x.rows.shape[:-1], W.shape[1]).clone()
-    constant = constants[step.named["self"].index] if step.name == "addmm" else torch.zeros(1).double()
+    constant = torch.zeros(1).double() if added is None else constants[added]
     return with_added(step, each, x.whole.rounded(unit), whole, constant.expand(each.shape), unit)
 
 
@@ -373,8 +378,9 @@ def convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
     if kernel is None:
         return math.inf
     spatial = kernel.dim() - 2
-    strides = [*named["stride"]] * (spatial if len(named["stride"]) == 1 else 1)
-    overlap = math.prod(-(-k // s) for k, s in zip(kernel.shape[2:], strides, strict=True))
+    strides, dilations = ([*named[n]] * (spatial if len(named[n]) == 1 else 1) for n in ("stride", "dilation"))
+    sides = zip(kernel.shape[2:], strides, dilations, strict=True)
+    overlap = math.prod(-(-k // (s // math.gcd(s, d))) for k, s, d in sides)
     groups = kernel.chunk(named["groups"]) if named["groups"] > 1 else [kernel]
     return math.sqrt(overlap) * max(spectral_norm(part.flatten(1)) for part in groups)
 
@@ -394,8 +400,7 @@ def normed(step: Step, live: int, bounds: Mapping[int, Bound], constants: Mappin
 def norm_constants(step: Step, constants: Mapping[int, Any]) -> tuple[Tensor, Tensor]:
     """Factor and shift of each channel: float64 numbers, which are taken to be the network's own."""
     given = {
-        name: constants[a.index] if isinstance(a, Value) and a.index in constants else a
-        for name, a in step.named.items()
+        name: constants[a.index] if isinstance(a, Value) else a for name, a in step.named.items() if name != "input"
     }
     mean, variance = given["running_mean"], given["running_var"]
     weight = torch.ones_like(mean) if given.get("weight") is None else given["weight"]
