@@ -210,11 +210,10 @@ def _grid(argument: Any, grids: Mapping[int, Grid], constants: Known) -> Grid:
     found = Grid()
     for leaf in leaves(argument):
         if isinstance(leaf, Value):
-            tensor = constants.get(leaf.index)
             if leaf.index in grids:
                 found = found.join(grids[leaf.index])
-            elif isinstance(tensor, Tensor) and tensor.is_floating_point():
-                found = found.join(grid_of(tensor))
+            elif constants[leaf.index].is_floating_point():  # a KeyError if it cannot be had
+                found = found.join(grid_of(constants[leaf.index]))
         elif isinstance(leaf, int | float):
             found = found.join(grid_of(leaf))
     return found

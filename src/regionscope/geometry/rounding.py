@@ -166,7 +166,8 @@ def without_rule(law: Law) -> Law:
     """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
     usual = Measure(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
     handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
-    return replace(law, rows=np.ones_like(law.rows), row=usual, whole=handed_on, used=True, passes=False)
+    others = law.others if np.isfinite(law.others.gain[0]) else handed_on
+    return replace(law, rows=np.ones_like(law.rows), row=usual, whole=handed_on, others=others, used=True, passes=False)
 
 
 def fresh_bound(value: int, rows: Tensor, row: Measure, whole: Measure) -> Bound:
