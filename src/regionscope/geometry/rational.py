@@ -282,7 +282,7 @@ class Modular:
     def inverted(self, step: Step, values: Known) -> tuple[Step, Known]:
         """Division by constants as a product with their inverses."""
         by = step.named["other"]
-        numbers = values[by.index] if isinstance(by, Value) else torch.tensor(float(remainder(by, self.p))).double()
+        numbers = values[by.index] if isinstance(by, Value) else torch.tensor(float(remainder(by, self.p)), dtype=torch.float64)
         inverses = [float(pow(int(n), -1, self.p)) for n in numbers.flatten().tolist()]
         inverse = torch.tensor(inverses, dtype=torch.float64).reshape(numbers.shape)
         return Step(aten.mul.Tensor, (step.named["self"], Value(-1)), {}, step.results), {**values, -1: inverse}
@@ -314,7 +314,7 @@ class Modular:
             sums = lifted(_as_sum(step), values, shapes)[0].reshape(len(x), -1)
         else:
             sums = (x.reshape(-1, len(members)) @ members).reshape(len(x), -1)
-        inverses = torch.tensor([float(pow(d, -1, self.p)) for d in divisors]).double()
+        inverses = torch.tensor([float(pow(d, -1, self.p)) for d in divisors], dtype=torch.float64)
         sums = reduced(sums, self.p).reshape(len(x), -1, len(divisors))
         return reduced(sums * inverses, self.p).reshape(len(x), *shape)
 

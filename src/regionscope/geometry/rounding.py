@@ -322,7 +322,7 @@ def with_constants(step: Step, change: Callable[[Tensor], Tensor]) -> Step:
 
     def changed(name: str, argument: Any) -> Any:
         number = name in NUMBERS and isinstance(argument, int | float) and not isinstance(argument, bool)
-        return float(change(torch.tensor(float(argument)).double())) if number else argument
+        return float(change(torch.tensor(float(argument), dtype=torch.float64))) if number else argument
 
     names = [p.name for p in step.operation._schema.arguments]
     arguments = tuple(changed(n, a) for n, a in zip(names, step.arguments, strict=False))

@@ -334,7 +334,7 @@ class Sweep:
         moduli = self.exactly.enough(sorted(values), cells.grid()) if affordable else None
         if moduli is None:
             return signs
-        each = 3.0 * len(moduli) * self.exactly.work
+        each = 3.0 * len(moduli) * max(self.exactly.work, 1)
         able = np.unique(cell, return_inverse=True)[1] < self.budget / each
         self.budget -= each * len(np.unique(cell[able]))
         if able.any():
