@@ -229,3 +229,65 @@ def test_what_has_no_rule_is_cut_as_if_written_otherwise() -> None:
     assert len(cells) == len(also)
     assert np.sort(cells.areas) == pytest.approx(np.sort(also.areas), rel=1e-9)
     assert holds(cells)
+
+
+# one function written in several ways
+
+
+def avg_pool(x: Tensor, **options: bool) -> Tensor:
+    return torch.relu(nn.functional.avg_pool2d(x, 2, 1, 1, **options)).flatten(1)
+
+
+def dense_avg_pool(x: Tensor) -> Tensor:
+    """The same with sums of entries that are divided by their number."""
+    windows = [(i, j) for i in range(-1, 4) for j in range(-1, 3)]
+    sums = []
+    for i, j in windows:
+        part = x[:, :, max(i, 0) : i + 2, max(j, 0) : j + 2]
+        sums.append(part.sum((1, 2, 3)) / part[0].numel())
+    return torch.relu(torch.stack(sums, 1))
+
+
+WRITTEN_TWICE: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor], tuple[int, ...]]] = {
+    "averages of windows of many sizes": (
+        lambda x: avg_pool(x, count_include_pad=False),
+        dense_avg_pool,
+        (1, 4, 3),
+    ),
+    "division by a number": (
+        lambda x: torch.relu((x - x.flip(1)) / 3.0 - (x / 3.0 - x.flip(1) / 3.0) + x / 7.0),
+        lambda x: torch.relu(x * (1 / 7)),
+        (3,),
+    ),
+    "rows that pooling leaves out": (
+        lambda x: nn.functional.max_pool2d(x, (1, 2), 2),
+        lambda x: torch.maximum(x[:, :, ::2, 1::2], x[:, :, ::2, ::2]),
+        (1, 4, 4),
+    ),
+    "windows that begin outside": (
+        lambda x: nn.functional.max_pool2d(x, (2, 3), (1, 2), (0, 1), ceil_mode=True),
+        lambda x: torch.stack([x[..., :2].amax((2, 3)), x[..., 1:].amax((2, 3))], 2),
+        (1, 2, 3),
+    ),
+    "a factor that float32 does not have": (
+        lambda x: torch.relu(x * 1e-60 - 1e-61),
+        lambda x: torch.relu(x - 1e-61 / 1e-60),
+        (3,),
+    ),
+    "a layer that is zero": (lambda x: torch.relu(x) + torch.relu(x * 0.0), torch.relu, (3,)),
+    "the input itself": (lambda x: torch.relu(x.reshape(len(x), -1)), lambda x: torch.relu(x.flatten(1)), (1, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_TWICE)
+def test_the_same_function_has_the_same_cells(name: str) -> None:
+    first, second, shape = WRITTEN_TWICE[name]
+    for seed, origin in enumerate((torch.zeros(shape), torch.ones(shape))):
+        plane = rs.Plane.around(origin.double(), 2.0, generator=torch.Generator().manual_seed(seed))
+        found, also = (rs.plane_cells(model, plane, certified=True) for model in (first, second))
+        assert len(found) == len(also)
+        assert np.sort(found.areas) == pytest.approx(np.sort(also.areas), rel=1e-9)
+        assert holds(found)
+        start, end = plane.points([[-2.0, -1.7], [1.9, 2.0]])
+        along = [rs.line_cells(rs.trace(model, plane.origin[None]), start, end) for model in (first, second)]
+        assert len(along[0]) == len(along[1])

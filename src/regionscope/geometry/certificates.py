@@ -189,9 +189,10 @@ def evaluated(cells: "PlaneCells", net: Network, u: Floats, parts: list[Part]) -
     for number, part in enumerate(parts):
         if part.step is not None:
             (source,) = part.step.used & net.program.shapes.keys()
-            won = net.winners[str(net.sites[part.site].tournament)]
-            entering, winners = net.program.pruned([source, won]).run(x)
-            error = errors[part.site].max(axis=1, keepdims=True, initial=0.0)
+            name = str(net.sites[part.site].tournament)
+            entering, winners = net.program.pruned([source, net.winners[name]]).run(x)
+            rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == name]
+            error = np.concatenate(rounds, axis=1).max(axis=1, keepdims=True, initial=0.0)
             contests[number] = Contest(grouped(part.step, entering), winners.flatten(1).numpy(), error)
     return Evaluation([v.flatten(1).numpy() for v in values], errors, contests)
 

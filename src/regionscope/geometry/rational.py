@@ -282,7 +282,11 @@ class Modular:
     def inverted(self, step: Step, values: Known) -> tuple[Step, Known]:
         """Division by constants as a product with their inverses."""
         by = step.named["other"]
-        numbers = values[by.index] if isinstance(by, Value) else torch.tensor(float(remainder(by, self.p)), dtype=torch.float64)
+        numbers = (
+            values[by.index]
+            if isinstance(by, Value)
+            else torch.tensor(float(remainder(by, self.p)), dtype=torch.float64)
+        )
         inverses = [float(pow(int(n), -1, self.p)) for n in numbers.flatten().tolist()]
         inverse = torch.tensor(inverses, dtype=torch.float64).reshape(numbers.shape)
         return Step(aten.mul.Tensor, (step.named["self"], Value(-1)), {}, step.results), {**values, -1: inverse}
@@ -462,7 +466,7 @@ class Exact:
         ]
         found: list[int] = []
         for p in self.moduli:
-            if sum(map(math.log2, found)) > max(bits, default=0.0) + 4:
+            if found and sum(map(math.log2, found)) > max(bits, default=0.0) + 4:
                 return found
             found.append(p)
         return None
