@@ -29,7 +29,8 @@ class Certificate:
     """What `PlaneCells.verify` found.
 
     Every number comes from forward passes of the network and from the polygons, not from what the search for the cells
-    had written down. `wrong_inside` counts cells whose centre has another pattern by a forward pass there, among those
+    had written down. `unpaired` counts sides of cells that are no edges and edges that are no sides of the cells they
+    name. `wrong_inside` counts cells whose centre has another pattern by a forward pass there, among those
     wider than the rounding of the coordinates (`too_thin` are not); a unit that is as near to a breakpoint there as
     rounding may bring it says nothing, and `ties` counts them. `wrong_across` counts sides whose two cells have the
     same pattern, or differ in a unit that does not switch there, or not in the one that made the side.
@@ -40,6 +41,7 @@ class Certificate:
     cells: int
     area_error: float
     euler: int  # vertices - edges + cells: 1 for a disc
+    unpaired: int
     not_convex: int  # cells with a corner that turns the wrong way, or without area
     wrong_inside: int
     ties: int
@@ -54,7 +56,7 @@ class Certificate:
     @property
     def holds(self) -> bool:
         """Whether every check passed."""
-        wrong = self.not_convex + self.wrong_inside + self.wrong_across + self.wrong_exactly
+        wrong = self.unpaired + self.not_convex + self.wrong_inside + self.wrong_across + self.wrong_exactly
         return self.area_error <= AREA_ERROR and self.euler == 1 and wrong == 0
 
 
@@ -71,6 +73,7 @@ def certificate(
         cells=len(cells),
         area_error=abs(float(cells.areas.sum()) / cells.plane.area - 1),
         euler=len(cells.vertices) - len(cells.edges) + len(cells),
+        unpaired=unpaired(cells),
         not_convex=not_convex(cells, wide),
         wrong_inside=int((wrong & wide).sum()),
         ties=ties,
@@ -89,6 +92,17 @@ def cell_widths(cells: "PlaneCells") -> Floats:
     first, second = cells.vertices[cells.corners], cells.vertices[cells._next_corners]
     longest = np.maximum.reduceat(np.linalg.norm(second - first, axis=1), cells.offsets[:-1])
     return np.asarray(2 * np.abs(cells.areas) / np.maximum(longest, np.finfo(float).tiny))
+
+
+def unpaired(cells: "PlaneCells") -> int:
+    """How many sides, by cell, start and end, are only in the loops of corners or only among the edges."""
+    edges = cells.edges
+    loops = np.stack([np.repeat(np.arange(len(cells)), np.diff(cells.offsets)), cells.corners, cells._next_corners], 1)
+    both = [np.column_stack([edges.cells[:, k], edges.vertices[:, k], edges.vertices[:, 1 - k]]) for k in range(2)]
+    sides = np.concatenate(both)
+    _, number = np.unique(np.concatenate([loops, sides[sides[:, 0] >= 0]]), axis=0, return_inverse=True)
+    among = [np.bincount(part, minlength=number.max() + 1) for part in np.split(number.ravel(), [len(loops)])]
+    return int(np.abs(among[0] - among[1]).sum())
 
 
 def not_convex(cells: "PlaneCells", wide: Mask) -> int:
@@ -175,9 +189,10 @@ def evaluated(cells: "PlaneCells", net: Network, u: Floats, parts: list[Part]) -
     for number, part in enumerate(parts):
         if part.step is not None:
             (source,) = part.step.used & net.program.shapes.keys()
-            won = net.winners[str(net.sites[part.site].tournament)]
-            entering, winners = net.program.pruned([source, won]).run(x)
-            error = errors[part.site].max(axis=1, keepdims=True, initial=0.0)
+            name = str(net.sites[part.site].tournament)
+            entering, winners = net.program.pruned([source, net.winners[name]]).run(x)
+            rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == name]
+            error = np.concatenate(rounds, axis=1).max(axis=1, keepdims=True, initial=0.0)
             contests[number] = Contest(grouped(part.step, entering), winners.flatten(1).numpy(), error)
     return Evaluation([v.flatten(1).numpy() for v in values], errors, contests)
 

@@ -490,8 +490,9 @@ def corner_sine(xy, v, a, b, drift):
     """The sine of a corner, at least; its coordinates may be off by the drift."""
     ax, ay, bx, by = xy[a, 0] - xy[v, 0], xy[a, 1] - xy[v, 1], xy[b, 0] - xy[v, 0], xy[b, 1] - xy[v, 1]
     first, second = np.sqrt(ax * ax + ay * ay) + drift, np.sqrt(bx * bx + by * by) + drift
-    size = first * second
-    return (abs(ax * by - ay * bx) - 2 * drift * (first + second)) / size if size > 0 else 0.0
+    if first == 0 or second == 0:  # rounding has made two vertices one
+        return -1.0
+    return (abs(ax * by - ay * bx) - 2 * drift * (first + second)) / (first * second)
 
 
 @njit(cache=True, nogil=True)

@@ -217,11 +217,10 @@ def _grid(argument: Any, grids: Mapping[int, Grid], constants: Known) -> Grid:
     found = Grid()
     for leaf in leaves(argument):
         if isinstance(leaf, Value):
-            tensor = constants.get(leaf.index)
             if leaf.index in grids:
                 found = found.join(grids[leaf.index])
-            elif isinstance(tensor, Tensor) and tensor.is_floating_point():
-                found = found.join(grid_of(tensor))
+            elif constants[leaf.index].is_floating_point():
+                found = found.join(grid_of(constants[leaf.index]))
         elif isinstance(leaf, int | float):
             found = found.join(grid_of(leaf))
     return found
@@ -293,7 +292,7 @@ class Modular:
     def inverted(self, step: Step, values: Known) -> tuple[Step, Known]:
         """Division by constants as a product with their inverses."""
         by = step.named["other"]
-        numbers = values[by.index] if isinstance(by, Value) else torch.tensor(float(remainder(by, self.p))).double()
+        numbers = values[by.index] if isinstance(by, Value) else self.number(by)
         inverses = [float(pow(int(n), -1, self.p)) for n in numbers.flatten().tolist()]
         inverse = torch.tensor(inverses, dtype=torch.float64).reshape(numbers.shape)
         return Step(aten.mul.Tensor, (step.named["self"], Value(-1)), {}, step.results), {**values, -1: inverse}
@@ -301,13 +300,17 @@ class Modular:
     def mixed(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
         """(1 - w) a + w b."""
         w, parts = step.named["weight"], []
-        weight = values[w.index] if isinstance(w, Value) else torch.tensor(float(remainder(w, self.p))).double()
+        weight = values[w.index] if isinstance(w, Value) else self.number(w)
         for name, factor in (("self", reduced(self.p + 1 - weight, self.p)), ("end", weight)):
             product = Step(aten.mul.Tensor, (step.named[name], Value(-1)), {}, step.results)
             part = reduced(lifted(product, {**values, -1: factor}, shapes)[0], self.p)
             live = step.named[name].index in shapes
             parts.append(aligned(part, len(shapes[step.results[0]])) if live else part)
         return reduced(parts[0] + parts[1], self.p)
+
+    def number(self, plain: float) -> Tensor:
+        """A plain number modulo p."""
+        return torch.tensor(remainder(plain, self.p), dtype=torch.float64)
 
     def better(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
         """The larger or smaller of two, as the side of their difference says."""
@@ -336,7 +339,7 @@ class Modular:
             sums = lifted(_as_sum(step), values, shapes)[0].reshape(len(x), -1)
         else:
             sums = (x.reshape(-1, len(members)) @ members).reshape(len(x), -1)
-        inverses = torch.tensor([float(pow(d, -1, self.p)) for d in divisors]).double()
+        inverses = torch.tensor([float(pow(d, -1, self.p)) for d in divisors], dtype=torch.float64)
         sums = reduced(sums, self.p).reshape(len(x), -1, len(divisors))
         return reduced(sums * inverses, self.p).reshape(len(x), *shape)
 

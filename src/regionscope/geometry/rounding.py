@@ -107,6 +107,8 @@ class Bound:
     @property
     def copies(self) -> float:
         """At most how many entries are copies of one."""
+        if not self.chosen:  # torch's derivatives are not always those of what it computes
+            return float(torch.bincount(self.places.flatten().long())[1:].max()) if self.places.any() else 0.0
         roots = {
             root: torch.zeros(shape, dtype=torch.float64, requires_grad=True) for root, shape in self.roots.items()
         }
@@ -175,8 +177,8 @@ def without_rule(law: Law) -> Law:
     """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
     usual = Measure(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
     handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
-    rows = np.ones_like(law.rows)
-    return replace(law, rows=rows, row=usual, whole=handed_on, others=handed_on, used=True, passes=False)
+    others = law.others if np.isfinite(law.others.gain[0]) else handed_on
+    return replace(law, rows=np.ones_like(law.rows), row=usual, whole=handed_on, others=others, used=True, passes=False)
 
 
 def fresh_bound(value: int, rows: Tensor, row: Measure, whole: Measure) -> Bound:
@@ -189,16 +191,17 @@ def bounds_after(
 ) -> list[Bound | None] | None:
     """What is known of the results of a step; None if there is no rule for it."""
     live = [v for v in dict.fromkeys(indices([step.arguments, list(step.options.values())])) if v in bounds]
-    if step.name in MOVES:
-        return list(moved(step, bounds[live[0]], live[0], constants))
-    if step.name in CHOICES or step.name in LINEAR:
-        return [linear(step, live, bounds, constants)]
-    if step.name in DENSE and (made := dense(step, live, bounds, constants)) is not None:
-        return [made]
-    if step.name in DENSE:
-        return [linear(step, live, bounds, constants)]
+    try:
+        if step.name in MOVES:
+            return list(moved(step, bounds[live[0]], live[0], constants))
+        if step.name in DENSE and (made := dense(step, live, bounds, constants)) is not None:
+            return [made]
+        if step.name in CHOICES or step.name in LINEAR or step.name in DENSE:
+            return [linear(step, live, bounds, constants)]
+    except RuntimeError:  # torch cannot differentiate it, or not with these arguments
+        return None
     if step.name in NORMS:
-        return normed(step, live[0], bounds, constants)
+        return normed(step, live[0], bounds, constants) if live == [step.named["input"].index] else None
     if step.name in activations.PAIRWISE:
         return [best_of_two(step, live, bounds, constants)]
     found = pieces(step, constants) if len(live) == 1 else None
@@ -299,13 +302,14 @@ def coefficients(
     def along(change: Callable[[Tensor], Tensor], direction: Tensor) -> Tensor:
         return forward_and_back(function(change), direction)[0].abs()
 
+    times = indices([step.arguments, list(step.options.values())]).count(v)  # (a + b)^2 <= 2 (a^2 + b^2)
     sums, columns = (product.abs() for product in forward_and_back(function(torch.abs), ones))
-    squares = along(torch.square, ones)
+    squares = times * along(torch.square, ones)
     count = TERMS.get(step.name, lambda *_: int(along(present, ones).max()) if sums.numel() else 1)
     terms = count(step, x, sums)
     frobenius = float(squares.sum().sqrt())
-    spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() else 0.0
-    if step.name == "convolution":
+    spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() * x.numel() else 0.0
+    if step.name == "convolution" and step.named["input"].index == v:
         spectral = min(spectral, convolution_norm(step, constants))
     usual = min(spectral, frobenius / math.sqrt(max(x.numel(), 1)))
     return Norms(
@@ -322,6 +326,8 @@ def forward_and_back(function: Callable[[Tensor], Tensor], direction: Tensor) ->
     with torch.enable_grad():  # twice backwards: forward derivatives are not safe among threads
         x = torch.zeros_like(direction, requires_grad=True)
         made = function(x)
+        if not x.numel():
+            return torch.zeros_like(made), x
         ones = torch.ones_like(made, requires_grad=True)
         (back,) = torch.autograd.grad(made, x, ones, create_graph=True, materialize_grads=True)
         (forward,) = torch.autograd.grad(back, ones, direction, materialize_grads=True)
@@ -345,7 +351,7 @@ def with_constants(step: Step, change: Callable[[Tensor], Tensor]) -> Step:
 
     def changed(name: str, argument: Any) -> Any:
         number = name in NUMBERS and isinstance(argument, int | float) and not isinstance(argument, bool)
-        return float(change(torch.tensor(float(argument)).double())) if number else argument
+        return float(change(torch.tensor(float(argument), dtype=torch.float64))) if number else argument
 
     names = [p.name for p in step.operation._schema.arguments]
     arguments = tuple(changed(n, a) for n, a in zip(names, step.arguments, strict=False))
@@ -362,7 +368,8 @@ def constant_part(step: Step, live: list[int], bounds: Mapping[int, Bound], cons
 def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound | None:
     """x W + b with a constant matrix W, as in a dense layer."""
     rows, matrix = (step.named[name] for name in DENSE[step.name])
-    if live != [rows.index] or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
+    added = step.named["self"].index if step.name == "addmm" else None
+    if live != [rows.index] or added in live or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
         return None
     W, x = constants[matrix.index], bounds[rows.index]
     columns, frobenius = W.norm(dim=0), float(W.norm())
@@ -370,7 +377,7 @@ def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: M
     norms = SURE * np.array([spectral := spectral_norm(W), min(spectral, frobenius / math.sqrt(W.shape[0]))])
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
     each = columns.expand(*x.rows.shape[:-1], W.shape[1]).clone()
-    constant = constants[step.named["self"].index] if step.name == "addmm" else torch.zeros(1).double()
+    constant = torch.zeros(1).double() if added is None else constants[added]
     return with_added(step, each, x.whole.rounded(unit), whole, constant.expand(each.shape), unit)
 
 
@@ -401,8 +408,9 @@ def convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
     if kernel is None:
         return math.inf
     spatial = kernel.dim() - 2
-    strides = [*named["stride"]] * (spatial if len(named["stride"]) == 1 else 1)
-    overlap = math.prod(-(-k // s) for k, s in zip(kernel.shape[2:], strides, strict=True))
+    strides, dilations = ([*named[n]] * (spatial if len(named[n]) == 1 else 1) for n in ("stride", "dilation"))
+    sides = zip(kernel.shape[2:], strides, dilations, strict=True)
+    overlap = math.prod(-(-k // (s // math.gcd(s, d))) for k, s, d in sides)
     groups = kernel.chunk(named["groups"]) if named["groups"] > 1 else [kernel]
     return math.sqrt(overlap) * max(spectral_norm(part.flatten(1)) for part in groups)
 
@@ -422,8 +430,7 @@ def normed(step: Step, live: int, bounds: Mapping[int, Bound], constants: Mappin
 def norm_constants(step: Step, constants: Mapping[int, Any]) -> tuple[Tensor, Tensor]:
     """Factor and shift of each channel: float64 numbers, which are taken to be the network's own."""
     given = {
-        name: constants[a.index] if isinstance(a, Value) and a.index in constants else a
-        for name, a in step.named.items()
+        name: constants[a.index] if isinstance(a, Value) else a for name, a in step.named.items() if name != "input"
     }
     mean, variance = given["running_mean"], given["running_var"]
     weight = torch.ones_like(mean) if given.get("weight") is None else given["weight"]

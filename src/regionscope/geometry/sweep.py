@@ -6,6 +6,7 @@ each part once at every vertex there is by then: less than one forward pass at t
 values goes a bound on their errors (see `rounding`); signs that it does not decide are settled in exact arithmetic.
 """
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -259,8 +260,8 @@ class Sweep:
     def _first_look(self, boundaries: Boundaries, values: Floats) -> Cut:
         """Which boundaries of a site each vertex is above and below."""
         vertices, width, law = len(values), words(boundaries.count), self.law
-        if law.unknown is not None:  # only the pre-activations themselves say how large errors are
-            self.doubt[:, NORM] = np.linalg.norm(values, axis=1)
+        if law.unknown is not None:  # only values themselves say how large errors are
+            self.doubt[:, NORM] = np.maximum(self.doubt[:, NORM], np.linalg.norm(values, axis=1))
         cut = Cut(
             boundaries=boundaries,
             values=values,
@@ -312,11 +313,13 @@ class Sweep:
         return {str(name): tournament(self.net, str(name)) for name in names}
 
     @cached_property
+    @np.errstate(invalid="ignore")  # what is infinite is no bound
     def exactly(self) -> Exact:
         """The network in exact arithmetic."""
         sizes, norm = {}, self.reach
         sources = {t.rounds[0].entry: t.source for t in self.tournaments.values()}
         for b, law in zip(self.boundaries, self.route.laws, strict=True):
+            norm = norm if law.unknown is None else math.inf
             sizes[b.site.entry] = law.whole.size * norm + law.whole.offset
             if b.site.entry in sources:
                 sizes[sources[b.site.entry]] = law.others.size * norm + law.others.offset
@@ -331,7 +334,7 @@ class Sweep:
         moduli = self.exactly.enough(sorted(values), cells.grid()) if affordable else None
         if moduli is None:
             return signs
-        each = 3.0 * len(moduli) * self.exactly.work
+        each = 3.0 * len(moduli) * max(self.exactly.work, 1)
         able = np.unique(cell, return_inverse=True)[1] < self.budget / each
         self.budget -= each * len(np.unique(cell[able]))
         if able.any():
@@ -506,7 +509,7 @@ def usual_errors(
     errors = []
     for each, value in zip(route(net, numbered(net.sites)).laws, entering, strict=True):
         law = each.linear() if linear else each
-        norm = norm if law.unknown is None else value
+        norm = norm if law.unknown is None else np.maximum(norm, value)
         spread, handed_on = (m.gain[1] * error + m.noise[1] * norm + m.floor[1] for m in (law.row, law.state))
         errors.append(np.asarray(law.rows * spread[:, None]))
         error, norm = handed_on, law.norm_after(norm, value)

@@ -46,7 +46,8 @@ def champion(x: Tensor, axis: int, play: Play) -> Tensor:
 
 def over_windows(x: Tensor, windows: list[Tensor]) -> Tensor:
     """The largest value of each window; `windows` (outputs, slots) are positions along the last dimensions."""
-    for axis, positions in zip(range(-1, -len(windows) - 1, -1), reversed(windows), strict=True):
+    axes = zip(range(-1, -len(windows) - 1, -1), reversed(windows), strict=True)
+    for axis, positions in sorted(axes, key=lambda each: each[1].shape[1] > 1):  # the last round ends a tournament
         outputs, slots = positions.shape
         if (plain := regular(positions)) is not None:
             first, stride = plain
