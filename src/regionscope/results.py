@@ -44,8 +44,10 @@ class Estimate:
     def stderr(self) -> float:
         """The standard error of the mean over points, with the error at each point in it.
 
-        Of a single point, the error there; NaN if that is not known.
+        Of a single point, the error there; NaN if that is not known, or if a point is infinite.
         """
+        if not np.isfinite(self.per_point).all():
+            return float("nan")
         if self.n > 1:
             return float(self.per_point.std(ddof=1) / np.sqrt(self.n))
         if self.exact:

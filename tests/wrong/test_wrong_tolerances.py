@@ -133,3 +133,36 @@ def test_what_float32_cannot_tell_from_rounding_is_still_a_rank() -> None:
     found = rs.local_rank(folded([[0.3, -0.1]]).float(), x, eps=0).per_layer  # 0.3 is not 3 times 0.1 in floats
     assert found is not None
     assert (found[:, 1] == (x @ torch.tensor([1.0, 2.0]) > -1).numpy()).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_unit_that_is_zero_but_for_rounding_is_not_crossed(dtype: torch.dtype, shared: bool) -> None:
+    x = torch.randn(50, 2, generator=torch.Generator().manual_seed(1)).to(dtype)
+    for centre in (True, False):
+        dead, alone = (
+            rs.boundary_crossings(
+                folded(rows).to(dtype), x, radius=0.3, shared_frame=shared, include_centre=centre,
+                generator=torch.Generator().manual_seed(2),
+            )
+            for rows in ([[3.0, -1.0]], [[0.0, 0.0]])
+        )  # fmt: skip
+        assert (dead.per_point == alone.per_point).all()
+        assert alone.per_point.sum() > 10
+
+
+def test_equal_competitors_are_at_no_distance_and_add_no_rank_or_crossing() -> None:
+    torch.manual_seed(0)
+    first, second = nn.Linear(3, 12).double(), nn.Linear(5, 4, bias=False).double()
+
+    def model(x: Tensor) -> Tensor:
+        h = first(x)[:, [0, 5, 6, 8, 9]]
+        both: Tensor = torch.tensordot(h.unsqueeze(1).expand(len(x), 2, 5), second.weight, ([2], [1]))
+        return both.amin(1)  # min(a, a)
+
+    x = torch.randn(7, 3, dtype=D)
+    distance = rs.boundary_distance(model, x)
+    assert np.isinf(distance.per_point).all()
+    assert "inf" in repr(distance)
+    assert (rs.local_rank(model, x, eps=0).per_point == 0).all()
+    assert (rs.boundary_crossings(model, x, radius=0.3).per_point == 0).all()

@@ -103,7 +103,7 @@ def confirmed_crossings(
     arms = way.arms(shared[None], radius)
     counts = np.zeros((3, len(points), net.layers))
     for row, x in enumerate(tqdm(points, desc="points", disable=not show_progress)):
-        crossed = Bundle(way, way.centres(x[None]), arms).embedded(radius)
+        crossed = Bundle(way, x[None], shared[None], way.centres(x[None]), arms).embedded(radius)
         met = met_by_sections(net, x, shared, radius, max_cells)
         for site, vertices in crossed:
             counted, meets = straddled(vertices, site).ravel(), met[site.name]

@@ -21,12 +21,15 @@ from regionscope.measures.neighbourhoods import (
     passage,
     shared_frame_of,
 )
+from regionscope.measures.noise import value_errors
 from regionscope.points import Data
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.trace import Model
 
 WATCHED = 64  # the deformation is looked at for the first of every so many points
+# a unit that is nowhere larger than so many roundings of the largest values, or than this share, is looked at again
+ROUNDINGS, MOST_ROUNDING = 64, 1e-5
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -112,9 +115,10 @@ def boundary_crossings(
     """The number of units that do not keep one sign over the vertices x ± r v_p of a neighbourhood (PD 3.2).
 
     #{(i, b): min_p z_i(x ± r v_p) <= b < max_p z_i(x ± r v_p)}, over the units i and their breakpoints b: 0 for a ReLU
-    or a smooth activation. In max-pooling and its like the differences of two competitors are the units. Every layer
-    has a column of `per_layer` (n, layers); `layers` picks some, and no deeper one is evaluated. Several radii give a
-    list and share the frame and the affine part of the network.
+    or a smooth activation. A unit that is only rounding at all vertices is no crossing. In max-pooling and its like the
+    differences of two competitors are the units. Every layer has a column of `per_layer` (n, layers); `layers` picks
+    some, and no deeper one is evaluated. Several radii give a list and share the frame and the affine part of the
+    network.
 
     The frame v (P, d) has orthonormal rows: `frame`, to 1e-5, or `directions` of them drawn from `generator`, one frame
     for all points or, without `shared_frame`, one each. An input of fewer dimensions d has no more than d: P is the
@@ -157,6 +161,7 @@ class Tally:
         self.counts: list[Floats] = []
         self.graphs: list[tuple[Floats, Floats, Floats]] = []
         self.points = 0
+        self.frozen: Network | None = None
 
     def add(self, bundle: Bundle) -> None:
         """Count the crossings in these neighbourhoods."""
@@ -164,13 +169,38 @@ class Tally:
         counts = np.zeros((n, len(self.layers)))
         watched = slice(-self.points % WATCHED, n, WATCHED) if self.directions > 1 else slice(0)
         squares: dict[int, Tensor] = {}
+        doubtful, scale = np.zeros(n, bool), bundle.points.flatten(1).norm(dim=1).cpu().double().numpy()
         for site, vertices in bundle.embedded(self.radius, include_centre=self.include_centre):
-            counts[:, self.column[site.layer]] += straddled(vertices, site).sum(axis=(1, 2))
+            low, high = extremes(vertices)
+            crossed, size = between(low, high, site), np.maximum(np.abs(low), np.abs(high))
+            scale = np.maximum(scale, np.linalg.norm(size, axis=1))
+            rounding = min(ROUNDINGS * torch.finfo(vertices.dtype).eps, MOST_ROUNDING) * scale
+            doubtful |= (crossed & (size <= rounding[:, None])[:, None]).any(axis=(1, 2))
+            counts[:, self.column[site.layer]] += crossed.sum(axis=(1, 2))
             if len(seen := vertices[watched, : 2 * self.directions]):
                 add_squares(squares, site.layer, seen)
+        for which in np.flatnonzero(doubtful & bundle.passage.net.piecewise_linear):
+            counts[which] = self.recounted(bundle, int(which))
         self.counts.append(counts)
         self.graphs += [graph_sizes(squares)] if squares else []
         self.points += n
+
+    def recounted(self, bundle: Bundle, which: int) -> Floats:
+        """The crossings in one neighbourhood, in float64; a unit that is only rounding at all vertices has none."""
+        net, counts = self.precise(bundle.passage.net), np.zeros(len(self.layers))
+        x = net.checked(bundle.vertices(which, self.radius, include_centre=self.include_centre).cpu())
+        values = [v.flatten(1) for v in net.preactivations(x)]
+        for site, z, error in zip(net.sites, values, value_errors(net, x, values), strict=True):
+            if site.layer in self.column:
+                real = torch.stack([((z - b).abs() > error).any(dim=0) for b in site.breakpoints]).numpy()
+                counts[self.column[site.layer]] += (straddled(z[None], site)[0] & real).sum()
+        return counts
+
+    def precise(self, net: Network) -> Network:
+        """The network in float64, kept as bounds on its rounding are."""
+        if self.frozen is None:
+            self.frozen = net.frozen()
+        return self.frozen
 
     def result(self, sites: tuple[Site, ...]) -> Crossings:
         counts = np.concatenate(self.counts)
@@ -191,6 +221,15 @@ class Tally:
 
 def straddled(vertices: Tensor, site: Site) -> NDArray[np.bool_]:
     """Which breakpoints each unit has vertices (n, 2P, units) on both sides of: (n, breakpoints, units)."""
+    return between(*extremes(vertices), site)
+
+
+def extremes(vertices: Tensor) -> tuple[Floats, Floats]:
+    """The smallest and largest value of each unit, (n, units)."""
     # numpy, as little is left by now: starting torch's threads would cost more than the work
-    low, high = vertices.amin(dim=1).cpu().numpy(), vertices.amax(dim=1).cpu().numpy()
+    return vertices.amin(dim=1).cpu().numpy(), vertices.amax(dim=1).cpu().numpy()
+
+
+def between(low: Floats, high: Floats, site: Site) -> NDArray[np.bool_]:
+    """Which breakpoints lie between two values of each unit: (n, breakpoints, units)."""
     return np.stack([(low <= b) & (high > b) for b in site.breakpoints], axis=1)

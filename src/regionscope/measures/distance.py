@@ -62,9 +62,9 @@ def boundary_distance(
     parts, sites, units = [], [], []
     with torch.set_grad_enabled(differentiable):
         at_once = batch_size or points_at_once(net, along)
-        routes = Routes(net, along)
+        routes, precise = Routes(net, along), net.frozen() if net.piecewise_linear and net.sites else None
         for x in tqdm(points.split(at_once), desc="boundary distance", disable=not show_progress):
-            distance, site, unit = nearest(routes, x, norm, good)
+            distance, site, unit = nearest(routes, x, norm, good, precise)
             parts.append(distance)
             sites.append(site)
             units.append(unit)
@@ -120,15 +120,15 @@ def joined(a: Tensor, b: Tensor, norm: str) -> Tensor:
     return torch.maximum(a, b) if norm == "l1" else a + b
 
 
-def nearest(routes: Routes, x: Tensor, norm: str, good: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance, site and unit of the nearest boundary of each point."""
+def nearest(routes: Routes, x: Tensor, norm: str, good: bool, precise: Network | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Distance, site and unit of the nearest boundary of each point; `precise` is the network in float64."""
     net = routes.net
     best = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
     site = torch.full((len(x),), -1, device=x.device)
     unit = site.clone()
     masks = good_masks(net, x) if good and net.sites else None
     found = slopes_at(routes, x, norm)
-    for number, ((z, slopes), flat) in enumerate(zip(found, flat_units(net, found, norm), strict=True)):
+    for number, ((z, slopes), flat) in enumerate(zip(found, flat_units(precise, found, norm), strict=True)):
         reachable = ~flat if masks is None else ~flat & masks[number]
         safe = torch.where(reachable, slopes, 1.0)
         for b in net.sites[number].breakpoints:
@@ -139,18 +139,9 @@ def nearest(routes: Routes, x: Tensor, norm: str, good: bool) -> tuple[Tensor, T
     return best, site, unit
 
 
-def flat_units(net: Network, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
-    """Units of each site (n, units) whose slope is 0, or so small that it may be rounding: they reach no boundary.
-
-    Bounds on rounding are only worked out where there are slopes as small as that.
-    """
-    eps = torch.finfo(found[0][1].dtype).eps if found else 0.0
-    largest = torch.zeros(())
-    small = False
-    for _, slopes in found:
-        largest = torch.maximum(largest, slopes.detach().amax().cpu()) if slopes.numel() else largest
-        small = small or bool(((slopes > 0) & (slopes <= 1e4 * eps * largest)).any())
-    if not small:
+def flat_units(net: Network | None, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
+    """Units of each site (n, units) whose slope is 0, or so small that it may be rounding: they reach no boundary."""
+    if net is None:
         return [slopes <= 0 for _, slopes in found]
     share = 1.0 if norm == "l2" else math.sqrt(math.prod(net.input_shape))  # other norms differ by this at most
     errors = slope_errors(net, [share * slopes.detach().norm(dim=1) for _, slopes in found])

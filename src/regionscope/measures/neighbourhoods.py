@@ -58,11 +58,19 @@ class Bundle:
     """The neighbourhoods of some points, as far as the head of the network."""
 
     passage: Passage
+    points: Tensor  # (n, *input_shape)
+    frames: Tensor  # (n, P, d), or (1, P, d) with one frame for all points
     centres: list[Tensor]  # (n, k)
-    arms: list[Tensor]  # (n, P, k), or (1, P, k) with one frame for all points
+    arms: list[Tensor]  # (n, P, k), or (1, P, k)
 
     def __len__(self) -> int:
         return len(self.centres[0])
+
+    def vertices(self, which: int, radius: float, *, include_centre: bool) -> Tensor:
+        """The vertices of one neighbourhood in float64, (vertices, *input_shape), in the same order."""
+        arms = radius * self.frames[which if len(self.frames) > 1 else 0].double().view(-1, *self.points.shape[1:])
+        centre = self.points[which].double()
+        return torch.cat([centre + arms, centre - arms, *([centre[None]] if include_centre else [])])
 
     def embedded(self, radius: float, *, include_centre: bool = False) -> Iterator[tuple[Site, Tensor]]:
         """Every site with its pre-activations at the vertices x + r v_p, x - r v_p, perhaps x: (n, vertices, units)."""
@@ -121,11 +129,20 @@ def bundles(
     dimension = math.prod(way.net.input_shape)
     widest = way.widest if frame is not None else max(way.widest, dimension)
     at_once = batch_size or max(1, FLOATS_AT_ONCE // (2 * directions * widest))
-    shared = None if frame is None else way.arms(frame[None], reach)
+    shared = None if frame is None else (frame[None], way.arms(frame[None], reach))
     for batch in points:
         for x in batch.split(at_once):
-            own = [random_frame(directions, dimension, generator) for _ in range(len(x) if shared is None else 0)]
-            yield Bundle(way, way.centres(x), shared or way.arms(torch.stack(own).to(x), reach))
+            frames, arms = shared or framed(way, x, directions, reach, generator)
+            yield Bundle(way, x, frames, way.centres(x), arms)
+
+
+def framed(
+    way: Passage, x: Tensor, directions: int, reach: float, generator: torch.Generator | None
+) -> tuple[Tensor, list[Tensor]]:
+    """A frame for each of the points, (n, P, d), and how the head changes along them."""
+    own = [random_frame(directions, math.prod(way.net.input_shape), generator) for _ in range(len(x))]
+    frames = torch.stack(own).to(x)
+    return frames, way.arms(frames, reach)
 
 
 # what the caller says of neighbourhoods
