@@ -6,7 +6,7 @@ from regionscope.geometry.certificates import Certificate
 from regionscope.geometry.line_cells import LineCells, curve_cells, line_cells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
-from regionscope.geometry.sweep import TooManyCells
+from regionscope.geometry.sweep import TooManyCells, Undecided
 from regionscope.inequalities.bound import Bound, Term
 from regionscope.inequalities.bounds import bounds
 from regionscope.inequalities.change import complexity_change
@@ -50,6 +50,7 @@ __all__ = [
     "Plane",
     "PlaneCells",
     "TooManyCells",
+    "Undecided",
     "curve_cells",
     "line_cells",
     "plane_cells",

@@ -35,6 +35,7 @@ def regions(
     colour: Colour = "pattern",
     up_to_layer: int | None = None,
     max_cells: int = 10_000_000,
+    certified: bool = False,
     save: Path | None = None,
     seed: int = 0,
 ) -> None:
@@ -67,6 +68,8 @@ def regions(
         Stop after this layer.
     max_cells
         Stop with an error beyond this number of cells.
+    certified
+        Stop with an error if a sign cannot be proved, however long that takes.
     save
         Write the cells to this .npz file too.
     seed
@@ -76,8 +79,9 @@ def regions(
     plane, marked, names = chosen_plane(network, points, through, around, radius, margin, seed)
     matplotlib.use("agg")
     cells = rs.plane_cells(
-        network, plane, up_to_layer=up_to_layer, max_cells=max_cells, show_progress=sys.stderr.isatty()
-    )
+        network, plane, up_to_layer=up_to_layer, max_cells=max_cells, certified=certified,
+        show_progress=sys.stderr.isatty(),
+    )  # fmt: skip
     axes = cells.plot(colour=colour, points=plane.project(marked), labels=names)
     axes.figure.savefig(out, dpi=200)
     if save is not None:
@@ -92,7 +96,7 @@ def regions(
     print(
         f"certificate {'holds' if certificate.holds else 'FAILS'}: area to {certificate.area_error:.0e},"
         f" Euler's formula, every pattern by a forward pass{exactly};"
-        f" {certificate.close_decisions} signs within rounding"
+        f" {certificate.close_decisions:,} signs within the bounds of rounding, {certificate.undecided:,} undecided"
     )
     print(f"wrote {out}")
 

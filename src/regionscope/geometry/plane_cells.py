@@ -297,6 +297,11 @@ def plane_cells(
     itself grows with the number of cells. `up_to_layer` stops after a layer (HR Fig. 2). Raises `TooManyCells` beyond
     `max_cells`.
 
+    On which side of a boundary a vertex lies is proved by a bound on the rounding of its value, or settled in exact
+    arithmetic; `undecided` counts what neither can do. `certified` promises that there is none, or raises `Undecided`:
+    it costs nothing where the bounds suffice, and may otherwise take exact arithmetic a thousand times longer than the
+    few seconds it has without. See docs/exactness.md.
+
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
     >>> _ = model[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     >>> _ = model[0].bias.data.fill_(0.5)
