@@ -479,15 +479,32 @@ class Exact:
 
         `lines` (m, 3) are lines of the plane, by their values at the three points that tell a map.
         """
-        forms = Forms.joined([*meeting, target])
-        numbers = self.numerators(cells, np.tile(cell, 3), forms, moduli)
-        mine = forms.places[:, 0] < 0
-        numbers[mine] = lines[forms.places[mine, 1]]
-        first, second, asked = np.split(numbers, 3)
-        (c, a, b), (d, e, f), (g, h, i) = (_coefficients(part) for part in (first, second, asked))
+        (c, a, b), (d, e, f), (g, h, i) = self.coefficients(cells, cell, [*meeting, target], lines, moduli)
         crossing = a * f - b * e
         product = g * crossing - h * (c * f - b * d) + i * (c * e - a * d)
         return np.asarray(np.where(crossing == 0, 2, _sign(product) * _sign(crossing)), np.int8)
+
+    def places(
+        self, cells: Cells, cell: NDArray[np.int64], meeting: Sequence[Forms], lines: Integers, moduli: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Where two forms vanish (n, 2), rounded once; NaN if they are parallel."""
+        (c, a, b), (d, e, f) = self.coefficients(cells, cell, meeting, lines, moduli)
+        crossing = a * f - b * e
+        found = np.full((len(cell), 2), np.nan)
+        proper = np.flatnonzero(crossing != 0)
+        for k, product in enumerate((b * d - c * f, c * e - a * d)):
+            found[proper, k] = product[proper] / crossing[proper]  # of integers, as long as they may be
+        return found
+
+    def coefficients(
+        self, cells: Cells, cell: NDArray[np.int64], forms: Sequence[Forms], lines: Integers, moduli: Sequence[int]
+    ) -> list[tuple[Integers, Integers, Integers]]:
+        """Constant and slopes of forms on the same cells, times a positive integer each."""
+        joined = Forms.joined(forms)
+        numbers = self.numerators(cells, np.tile(cell, len(forms)), joined, moduli)
+        mine = joined.places[:, 0] < 0
+        numbers[mine] = lines[joined.places[mine, 1]]
+        return [_coefficients(part) for part in np.split(numbers, len(forms))]
 
     def numerators(self, cells: Cells, cell: NDArray[np.int64], forms: Forms, moduli: Sequence[int]) -> Integers:
         """Forms at the points that tell a map, times a positive integer each, (n, 3); a line has two, and one again."""
