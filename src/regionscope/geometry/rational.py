@@ -271,9 +271,10 @@ class Modular:
         given: dict[str, Any] = dict(zip(names, step.arguments, strict=False)) | step.options
         factors = PRODUCTS.get(step.name, ())
         if factors and (factor := given.get("alpha", given.get("value", 1))) != 1:
-            scaled = values[given[factors[0]].index] * remainder(factor, self.p)
+            fixed = next(name for name in factors if given[name].index in self.constants)
+            scaled = values[given[fixed].index] * remainder(factor, self.p)
             values = {**values, -1: reduced(scaled, self.p)}
-            given |= {factors[0]: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
+            given |= {fixed: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
         for name in NUMBERS:
             if isinstance(given.get(name), int | float):
                 given[name] = float(remainder(given[name], self.p))
