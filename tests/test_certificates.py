@@ -291,3 +291,16 @@ def test_the_same_function_has_the_same_cells(name: str) -> None:
         start, end = plane.points([[-2.0, -1.7], [1.9, 2.0]])
         along = [rs.line_cells(rs.trace(model, plane.origin[None]), start, end) for model in (first, second)]
         assert len(along[0]) == len(along[1])
+
+
+def test_vertices_that_rounding_has_moved_are_placed_exactly() -> None:
+    """Competitors that share a large part: of the rest, which decides, floats have few digits."""
+    small = 2.0**-40
+
+    def model(x: Tensor) -> Tensor:
+        a, b = x.unbind(1)
+        return torch.maximum((3.0 + a) + small * b, (3.0 + a) + small * (a / 4 - 0.3))
+
+    cells = rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2).double()))
+    ends = cells.vertices[cells.edges.vertices[(cells.edges.cells >= 0).all(axis=1)]].reshape(-1, 2)
+    assert ends[ends[:, 0].argsort()] == pytest.approx(np.array([[-1.0, -0.55], [1.0, -0.05]]), abs=1e-12)

@@ -272,22 +272,22 @@ class Modular:
             step, values = self.inverted(step, values)
         if name == "lerp":
             return [self.mixed(step, values, shapes)]
-        return [reduced(made, self.p) for made in lifted(*self.prepared(step, values, shapes))]
+        return [reduced(made, self.p) for made in lifted(*self.prepared(step, values), shapes)]
 
-    def prepared(self, step: Step, values: Known, shapes: Shapes) -> tuple[Step, Known, Shapes]:
+    def prepared(self, step: Step, values: Known) -> tuple[Step, Known]:
         """The step with its plain numbers modulo p; a factor of a sum of products goes into one of those."""
         names = [p.name for p in step.operation._schema.arguments]
         given: dict[str, Any] = dict(zip(names, step.arguments, strict=False)) | step.options
         factors = PRODUCTS.get(step.name, ())
         if factors and (factor := given.get("alpha", given.get("value", 1))) != 1:
-            index = given[factors[0]].index
-            values = {**values, -1: reduced(values[index] * remainder(factor, self.p), self.p)}
-            shapes = {**shapes, -1: shapes[index]} if index in shapes else shapes
-            given |= {factors[0]: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
+            fixed = next(name for name in factors if given[name].index in self.constants)
+            scaled = values[given[fixed].index] * remainder(factor, self.p)
+            values = {**values, -1: reduced(scaled, self.p)}
+            given |= {fixed: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
         for name in NUMBERS:
             if isinstance(given.get(name), int | float):
                 given[name] = float(remainder(given[name], self.p))
-        return replace(step, arguments=(), options=given), values, shapes
+        return replace(step, arguments=(), options=given), values
 
     def inverted(self, step: Step, values: Known) -> tuple[Step, Known]:
         """Division by constants as a product with their inverses."""
@@ -500,15 +500,32 @@ class Exact:
 
         `lines` (m, 3) are lines of the plane, by their values at the three points that tell a map.
         """
-        forms = Forms.joined([*meeting, target])
-        numbers = self.numerators(cells, np.tile(cell, 3), forms, moduli)
-        mine = forms.places[:, 0] < 0
-        numbers[mine] = lines[forms.places[mine, 1]]
-        first, second, asked = np.split(numbers, 3)
-        (c, a, b), (d, e, f), (g, h, i) = (_coefficients(part) for part in (first, second, asked))
+        (c, a, b), (d, e, f), (g, h, i) = self.coefficients(cells, cell, [*meeting, target], lines, moduli)
         crossing = a * f - b * e
         product = g * crossing - h * (c * f - b * d) + i * (c * e - a * d)
         return np.asarray(np.where(crossing == 0, 2, _sign(product) * _sign(crossing)), np.int8)
+
+    def places(
+        self, cells: Cells, cell: NDArray[np.int64], meeting: Sequence[Forms], lines: Integers, moduli: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Where two forms vanish (n, 2), rounded once; NaN if they are parallel."""
+        (c, a, b), (d, e, f) = self.coefficients(cells, cell, meeting, lines, moduli)
+        crossing = a * f - b * e
+        found = np.full((len(cell), 2), np.nan)
+        proper = np.flatnonzero(crossing != 0)
+        for k, product in enumerate((b * d - c * f, c * e - a * d)):
+            found[proper, k] = product[proper] / crossing[proper]  # of integers, as long as they may be
+        return found
+
+    def coefficients(
+        self, cells: Cells, cell: NDArray[np.int64], forms: Sequence[Forms], lines: Integers, moduli: Sequence[int]
+    ) -> list[tuple[Integers, Integers, Integers]]:
+        """Constant and slopes of forms on the same cells, times a positive integer each."""
+        joined = Forms.joined(forms)
+        numbers = self.numerators(cells, np.tile(cell, len(forms)), joined, moduli)
+        mine = joined.places[:, 0] < 0
+        numbers[mine] = lines[joined.places[mine, 1]]
+        return [_coefficients(part) for part in np.split(numbers, len(forms))]
 
     def numerators(self, cells: Cells, cell: NDArray[np.int64], forms: Forms, moduli: Sequence[int]) -> Integers:
         """Forms at the points that tell a map, times a positive integer each, (n, 3); a line has two, and one again."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from regionscope.geometry import kernels
 from regionscope.geometry.patterns import Boundaries, Ints, piece_numbers
 from regionscope.geometry.planes import Planes
-from regionscope.geometry.predicates import EPS, Floats, Words
+from regionscope.geometry.predicates import EPS, MISPLACED, SHIFT, Floats, Words
 from regionscope.geometry.rational import Cells, Integers, grid_of, reduced, remainders
 from regionscope.geometry.sweep import (
     ASKED_AT_ONCE,
@@ -210,6 +210,20 @@ class Subdivision:
             form.levels[corner] = 0
         return meetings
 
+    def place_exactly(self, sweep: Sweep) -> None:
+        """Put vertices that rounding has moved far where exact arithmetic has them, with the outputs there."""
+        far = np.flatnonzero(sweep.doubt[:, SHIFT + 1] > MISPLACED * np.abs(self.planes.domain).max())
+        if len(far) == 0:
+            return
+        meetings = self.corners(far, sweep)
+        places = sweep.placed(self.exact_cells(sweep), meetings)
+        known = np.isfinite(places).all(axis=1)
+        self.xy[far[known]] = places[known]
+        if sweep.outputs is not None and known.any():
+            points = self.planes.points(places[known], self.polygon[meetings.cell[known]])
+            outputs = sweep.net(points.reshape(-1, *sweep.net.input_shape))
+            sweep.outputs[far[known]] = outputs.reshape(len(points), -1).numpy()
+
     def outgoing(self) -> Indices:
         """A half-edge that begins at each vertex."""
         found = np.empty(len(self.xy), np.int64)
@@ -327,6 +341,7 @@ def subdivide(
         if is_last_round(cut.boundaries, sweep.boundaries):
             over = sweep.tournaments[str(name)]
             sweep.thinned(result.merge(before, over, number + 1 - len(over.rounds), sweep))
+    result.place_exactly(sweep)
     return result, sweep
 
 

@@ -329,18 +329,34 @@ class Sweep:
     def settled(self, cells: Cells, cell: Indices, meeting: list[Forms], target: Forms, lines: Integers) -> Signs:
         """The signs of forms where two others vanish, exactly; `UNSETTLED` if that cannot be done or is too much."""
         signs = np.full(len(cell), UNSETTLED, np.int8)
-        values = {int(v) for form in (*meeting, target) for v in np.unique(form.places[:, 0]) if v >= 0}
-        affordable = self.budget > 3.0 * self.exactly.work
-        moduli = self.exactly.enough(sorted(values), cells.grid()) if affordable else None
-        if moduli is None:
-            return signs
-        each = 3.0 * len(moduli) * max(self.exactly.work, 1)
-        able = np.unique(cell, return_inverse=True)[1] < self.budget / each
-        self.budget -= each * len(np.unique(cell[able]))
+        able, moduli = self._affordable(cells, cell, [*meeting, target])
         if able.any():
             forms = [form[able] for form in (*meeting, target)]
             signs[able] = self.exactly.signs(cells, cell[able], forms[:2], forms[2], lines, moduli)
         return signs
+
+    def placed(self, cells: Cells, meetings: "Meetings") -> Floats:
+        """The coordinates (n, 2) of meetings, rounded once; NaN if that cannot be done or is too much."""
+        found = np.full((len(meetings.cell), 2), np.nan)
+        able, moduli = self._affordable(cells, meetings.cell, meetings.forms)
+        if able.any():
+            forms = [form[able] for form in meetings.forms]
+            found[able] = self.exactly.places(cells, meetings.cell[able], forms, meetings.lines, moduli)
+        return found
+
+    def _affordable(
+        self, cells: Cells, cell: Indices, forms: Sequence[Forms]
+    ) -> tuple[NDArray[np.bool_], Sequence[int]]:
+        """Which of these forms there is time for, and the primes that they need."""
+        values = {int(v) for form in forms for v in np.unique(form.places[:, 0]) if v >= 0}
+        affordable = self.budget > 3.0 * self.exactly.work
+        moduli = self.exactly.enough(sorted(values), cells.grid()) if affordable else None
+        if moduli is None:
+            return np.zeros(len(cell), bool), []
+        each = 3.0 * len(moduli) * max(self.exactly.work, 1)
+        able = np.asarray(np.unique(cell, return_inverse=True)[1] < self.budget / each)
+        self.budget -= each * len(np.unique(cell[able]))
+        return able, moduli
 
     def judged(self, site: Boundaries, open_signs: int, unproved: int) -> None:
         """So many signs at a site the bounds left open, and so many of them nothing has proved."""
