@@ -355,6 +355,14 @@ def cell_bits(above, start, origin, after, bits):
 
 
 @njit(cache=True, nogil=True)
+def inherit(bits, old, parents):
+    """Give new rows the bits that either of their parents has."""
+    for v in range(old, len(bits)):
+        for w in range(bits.shape[1]):
+            bits[v, w] = bits[parents[v, 0], w] | bits[parents[v, 1], w]
+
+
+@njit(cache=True, nogil=True)
 def interpolate(rows, fresh, parents, weights):
     """Fill the rows of the new vertices, between those of their parents, which come earlier."""
     old = len(rows)
@@ -504,11 +512,11 @@ def slope_along(a, v, unit, length, values, rows, law, doubt):
 
 @njit(cache=True, nogil=True)
 def local_bounds(vertices, units, outgoing, xy, origin, before, face, values, rows, law, doubt):
-    """Bounds on the errors of units at vertices, with the slopes that they have in the cells there."""
+    """Bounds on the errors of units at vertices, with the steepest slope that they have in a cell there."""
     bounds = np.empty(len(vertices))
     for n in range(len(vertices)):
         v, unit = vertices[n], units[n]
-        h, slope = outgoing[v], np.inf
+        h, slope = outgoing[v], 0.0
         while True:
             if face[h] >= 0:
                 a, b = origin[h ^ 1], origin[before[h]]
@@ -516,7 +524,7 @@ def local_bounds(vertices, units, outgoing, xy, origin, before, face, values, ro
                 for end in (a, b):
                     length = np.sqrt((xy[end, 0] - xy[v, 0]) ** 2 + (xy[end, 1] - xy[v, 1]) ** 2) - law[DRIFT]
                     both += slope_along(end, v, unit, length, values, rows, law, doubt)
-                slope = min(slope, both / turn) if turn > 0 else slope
+                slope = max(slope, both / turn) if turn > 0 else np.inf
             h = before[h] ^ 1
             if h == outgoing[v]:
                 break
@@ -530,10 +538,11 @@ def local_bounds_along(vertices, before, after, units, place, stretch, values, r
     """The same along curves."""
     bounds = np.empty(len(vertices))
     for n in range(len(vertices)):
-        v, unit, slope = vertices[n], units[n], np.inf
+        v, unit, slope = vertices[n], units[n], 0.0
         for a, piece in ((before[n], before[n]), (after[n], v)):
-            length = stretch[piece] * (abs(place[a] - place[v]) - law[DRIFT])
-            slope = min(slope, slope_along(a, v, unit, length, values, rows, law, doubt))
+            if a != v:
+                length = stretch[piece] * (abs(place[a] - place[v]) - law[DRIFT])
+                slope = max(slope, slope_along(a, v, unit, length, values, rows, law, doubt))
         shifted = slope * doubt[v, SHIFT] if doubt[v, SHIFT] > 0 else 0.0
         bounds[n] = rows[unit] * computed(doubt, law, v, 0) + shifted
     return bounds

@@ -12,7 +12,7 @@ from torch import Tensor
 from regionscope import plots
 from regionscope.geometry import kernels, maps
 from regionscope.geometry.patterns import Column, Ints, owners, unpacked
-from regionscope.geometry.predicates import Floats, Words
+from regionscope.geometry.predicates import MISPLACED, SHIFT, Floats, Words
 from regionscope.geometry.rational import Cells, grid_of, remainders
 from regionscope.geometry.subdivision import packed_patterns, pieces_of, sides_of
 from regionscope.geometry.sweep import (
@@ -172,6 +172,7 @@ def curve_cells(
     points: Tensor,
     *,
     closed: bool = False,
+    certified: bool = False,
     max_cells: int = 10_000_000,
     show_progress: bool = False,
 ) -> LineCells:
@@ -181,7 +182,9 @@ def curve_cells(
     no cell and is left out of the corners, and a curve that touches a boundary and comes back on the same side stays in
     its cell; a corner is a breakpoint only if a unit switches there. A stretch that runs within a boundary has the
     pattern that `net.patterns` gives it: a ReLU at 0 is closed. A curve whose points are all the same is one cell of
-    length 0. The start of a closed curve is no breakpoint, but its first and its last cell are counted apart.
+    length 0. The start of a closed curve is no breakpoint, but its first and its last cell are counted apart. A cell
+    may be so short that its ends are the same float64. `certified` promises that every sign was proved, or raises
+    `Undecided`; see `plane_cells`.
 
     >>> corners = torch.tensor([[1.0], [0.0], [0.0], [1.0], [-1.0]])
     >>> curve_cells(torch.nn.ReLU(), corners).lengths
@@ -193,7 +196,7 @@ def curve_cells(
     curve = net_points(net, torch.cat([points, points[:1]]).detach() if closed else points.detach())
     moved = np.flatnonzero(steps(curve) > 0) + 1
     corners = np.concatenate([[0], moved if len(moved) else [1]])
-    return cells_along(net, [curve[corners]], max_cells, show_progress)[0]
+    return cells_along(net, [curve[corners]], max_cells, show_progress, certified)[0]
 
 
 def as_network_of_points(model: Model | Network, points: Tensor) -> Network:
@@ -291,6 +294,23 @@ class Chains:
 
         return Cells(ends, lambda: grid_of(points), lambda pieces: pieces_of(bits, sweep.boundaries, pieces))
 
+    def place_exactly(self, sweep: Sweep) -> None:
+        """Put vertices that rounding may have moved far where exact arithmetic has them, with the outputs there."""
+        made = np.flatnonzero(self.label >= 0)
+        far = made[sweep.doubt[made, SHIFT + 1] > MISPLACED * self.stretch[made]]
+        if len(far) == 0:
+            return
+        meetings = self.corners(far, sweep)
+        along = sweep.placed(self.exact_cells(sweep), meetings)[:, 0]
+        known = np.isfinite(along)
+        far, along = far[known], along[known]
+        first = self.segment[meetings.cell[known]]
+        self.place[far] = first - self.begins[self.curve[far]] + along
+        if sweep.outputs is not None and len(far):
+            t = torch.from_numpy(along).view(-1, *[1] * (self.points.dim() - 1))
+            points = self.points[first] + t * (self.points[first + 1] - self.points[first])
+            sweep.outputs[far] = sweep.net(points).reshape(len(far), -1).numpy()
+
     def preceding(self) -> Indices:
         """The vertex before each, itself at the begin of a curve."""
         before = np.arange(len(self.after))
@@ -356,6 +376,7 @@ def cells_along(
         name = cut.boundaries.tournament
         if name in net.winners and is_last_round(cut.boundaries, sweep.boundaries):
             chains.crown(sweep.tournaments[str(name)], sweep)
+    chains.place_exactly(sweep)
     patterns = packed_patterns(chains.bits, chains.won, sweep, len(chains.place))
     return [gathered(net, curve, chains, patterns, sweep, number) for number, curve in enumerate(curves)]
 
@@ -386,8 +407,9 @@ def gathered(net: Network, curve: Tensor, chains: Chains, all_patterns: Words, s
         undecided=sweep.undecided,
         network=net,
     )
-    fractions = np.interp(chains.place[order], np.arange(len(curve)), whole._path)
-    pieces = np.flatnonzero(np.diff(fractions) > 0)  # those whose ends rounding has not made one
+    fractions = np.maximum.accumulate(np.interp(chains.place[order], np.arange(len(curve)), whole._path))
+    long = np.diff(fractions) > 0
+    pieces = np.flatnonzero(long if sweep.undecided else np.ones_like(long))  # a piece that was not proved needs length
     if not len(pieces):
         return whole
     patterns = all_patterns[order[pieces]]

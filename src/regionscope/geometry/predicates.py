@@ -67,10 +67,11 @@ def computed(doubt, law, v, c):
 
 
 @njit(cache=True, nogil=True)
-def classify(values, breakpoints, rows, law, doubt, above, below, opened):
+def classify(values, breakpoints, rows, law, doubt, ties, above, below, opened):
     """Set the bits of the boundaries that each row is above and below; boundary t * units + i is unit i's t-th.
 
-    Counts in `opened` the signs at each vertex that are not proved, and notes norms in `doubt`.
+    `ties` are known to be on, if there are any. Counts in `opened` the signs at each vertex that are not proved, and
+    notes norms in `doubt`.
     """
     vertices, units = values.shape
     for v in range(vertices):
@@ -92,7 +93,9 @@ def classify(values, breakpoints, rows, law, doubt, above, below, opened):
                 z, error = values[v, first + j] - level, rows[first + j] * sure + slack
                 over |= np.int64(z > error) << (shift + j)
                 under |= np.int64(z < -error) << (shift + j)
-            rest = ((np.int64(1) << run) - 1 if run < 64 else np.int64(-1)) & ~((over | under) >> shift)
+            known = np.int64(ties[v, bit >> 6]) if len(ties) else np.int64(0)
+            over, under = over & ~known, under & ~known
+            rest = ((np.int64(1) << run) - 1 if run < 64 else np.int64(-1)) & ~((over | under | known) >> shift)
             for j in range(run if rest else 0):
                 z, row = values[v, first + j] - level, rows[first + j]
                 if not (rest >> j) & 1 or (z == 0 and row * sure + slack == 0):
@@ -119,7 +122,7 @@ def hand_on(doubt, law, result):
 
 
 @njit(cache=True, nogil=True)
-def open_signs(values, breakpoints, rows, law, doubt, opened, limit):
+def open_signs(values, breakpoints, rows, law, doubt, ties, opened, limit):
     """The vertices and boundaries whose signs are not proved, (n, 2), the first `limit` of them."""
     found, n = np.empty((min(limit, opened.sum()), 2), np.int64), 0
     units = values.shape[1]
@@ -129,6 +132,9 @@ def open_signs(values, breakpoints, rows, law, doubt, opened, limit):
             slack = 2 * EPS * abs(breakpoints[t])
             for i in range(units):
                 z, error = values[v, i] - breakpoints[t], rows[i] * sure + slack
+                bit = t * units + i
+                if len(ties) and (ties[v, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1):
+                    continue
                 if not (z > error or z < -error or (z == 0 and error == 0)) and n < len(found):
                     found[n, 0], found[n, 1] = v, t * units + i
                     n += 1

@@ -21,7 +21,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from regionscope.geometry import kernels, predicates
-from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered, owners
+from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered, owners, piece_numbers
 from regionscope.geometry.planes import Plane
 from regionscope.geometry.predicates import (
     DOUBTS,
@@ -190,6 +190,7 @@ class Sweep:
         self.route = route(self.net, self.boundaries)
         self.slope = np.full(2, 1 + ORTHONORMAL)  # at most how fast the state changes along the plane, and usually
         self.budget = CERTIFIED_WORK if self.certified else WORK
+        self.above: dict[str, Words] = {}  # of sites whose constants compete in tournaments, at every vertex
         self.close_decisions = 0
         self.undecided = 0
         self.outputs: Floats | None = None
@@ -275,8 +276,26 @@ class Sweep:
             law=self._numbers(law.row),
         )
         self.opened = np.empty(vertices, np.int64)
-        classify(values, cut.breakpoints, cut.rows, cut.law, cut.doubt, cut.above, cut.below, self.opened)
+        self.ties = self._constant_matches(boundaries)
+        classify(values, cut.breakpoints, cut.rows, cut.law, cut.doubt, self.ties, cut.above, cut.below, self.opened)
         return cut
+
+    def _constant_matches(self, boundaries: Boundaries) -> Words:
+        """The matches at every vertex whose two competitors are the same constant, packed; no rows if none can be."""
+        playing = self.tournaments.get(boundaries.tournament or "")
+        if playing is None or playing.entrants is None or playing.entrants.site.name not in self.above:
+            return np.zeros((0, 0), np.uint64)
+        site, bits = playing.entrants.site, self.above[playing.entrants.site.name]
+        packed = np.zeros((self.vertices, 8 * words(boundaries.count)), np.uint8)
+        at_once = max(1, ENTRIES_AT_ONCE // site.units)
+        for start in range(0, self.vertices, at_once):
+            rows = slice(start, start + at_once)
+            closed = torch.from_numpy(piece_numbers(bits[rows], site.units, 1) == 0)
+            found = np.packbits(
+                playing.constant_matches(closed, boundaries.site.name).numpy(), axis=1, bitorder="little"
+            )
+            packed[rows, : found.shape[1]] = found
+        return packed.view(np.uint64)
 
     def moved(self, cut: Cut, vertices: int) -> None:
         """The site has been cut; there are so many vertices now."""
@@ -286,11 +305,27 @@ class Sweep:
             fresh = np.empty((vertices - self.vertices, rows.shape[1]))
             kernels.interpolate(rows, fresh, cut.parents, cut.weights)
             self.state.append([rows, fresh])
+        self._keep_above(cut, vertices)
         self.vertices = vertices
         law = self.law
         self.doubt = np.empty((vertices, DOUBTS))
         predicates.hand_on(cut.doubt[:vertices], self._numbers(law.state), self.doubt)
         self.doubt[:, NORM] = law.norm_after(cut.doubt[:vertices, NORM], cut.doubt[:vertices, VALUE])
+
+    def _keep_above(self, cut: Cut, vertices: int) -> None:
+        """Note which units each vertex is above of sites whose constants compete later; a new one if a parent is."""
+        playing = [t for t in self.tournaments.values() if t.entrants is not None and t.entrants.may_close]
+        later = {b.site.name for b in self.boundaries if b.first > cut.boundaries.first}
+        waiting = {t.entrants.site.name for t in playing if t.entrants is not None and t.rounds[-1].name in later}
+        self.above = {name: enlarged(bits, vertices) for name, bits in self.above.items() if name in waiting}
+        for bits in self.above.values():
+            kernels.inherit(bits, self.vertices, cut.parents)
+        site = cut.boundaries.site
+        if site.name in waiting:
+            first = np.ascontiguousarray(cut.above[:vertices, : words(site.units)])
+            spare = 64 * first.shape[1] - site.units
+            first[:, -1] &= np.uint64((1 << (64 - spare)) - 1)
+            self.above[site.name] = first
 
     def _numbers(self, measure: Measure) -> Floats:
         """What compiled kernels know of a law."""
@@ -302,6 +337,7 @@ class Sweep:
         """Only these vertices stay."""
         self.state = [[np.concatenate(blocks)[stays]] for blocks in self.state]
         self.doubt = self.doubt[stays]
+        self.above = {name: bits[stays] for name, bits in self.above.items()}
         self.vertices = int(stays.sum())
 
     # exact arithmetic
@@ -454,7 +490,7 @@ def settle_vertices(cells: Complex, as_they_were: Cells, sweep: Sweep, cut: Cut)
     if opened == 0:
         return 0, 0
     vertex, boundary = open_signs(
-        cut.values, cut.breakpoints, cut.rows, cut.law, cut.doubt, sweep.opened, ASKED_AT_ONCE
+        cut.values, cut.breakpoints, cut.rows, cut.law, cut.doubt, sweep.ties, sweep.opened, ASKED_AT_ONCE
     ).T
     unit, level = boundary % cut.values.shape[1], cut.breakpoints[boundary // cut.values.shape[1]]
     away = cut.values[vertex, unit] - level

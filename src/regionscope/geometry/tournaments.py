@@ -63,6 +63,25 @@ class Tournament:
         (winners,) = self.program.resume({self.source: start}, act=act)
         return winners.flatten(1), matches
 
+    def constant_matches(self, closed: Tensor, name: str) -> Tensor:
+        """The matches of a round in which both are the entrants' first constant, (n, units), given who is `closed`."""
+        assert self.entrants is not None
+        shape = self.program.shapes[self.source]
+        leaving = {site.exit: site for site in self.rounds}
+        found: list[Tensor] = []
+
+        def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
+            if step.results[0] not in leaving:
+                return lifted(step, values, shapes)
+            both = values[step.named["self"].index] & values[step.named["other"].index]
+            if leaving[step.results[0]].name == name:
+                found.append(both.flatten(1))
+            return [both]
+
+        start = closed[:, self.entrants.units].reshape(len(closed), *shape)
+        self.program.resume({self.source: start}, act=act)
+        return found[0]
+
     def packed(self, winners: Tensor) -> Words:
         """What torch calls the winners, two in a word."""
         packed = np.zeros((len(winners), 2 * words(32 * winners.shape[1])), np.int32)
@@ -80,6 +99,11 @@ class Entrants:
     site: Site
     units: Tensor
     constants: Tensor
+
+    @property
+    def may_close(self) -> bool:
+        """Whether the first piece is constant: what is not above the first breakpoint is that constant."""
+        return bool(self.constants[0] >= 0)
 
     def known(self, pieces: Tensor) -> Tensor:
         """The constant at each position (n, positions), given the piece of every unit."""
