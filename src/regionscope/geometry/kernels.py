@@ -161,6 +161,7 @@ def note_slope(a, b, on, unit, level, length, values, fresh, rows, law, doubt, e
     for c in range(2):
         errors[c] = max(errors[c], abs(here - level) + rows[unit] * computed(doubt, law, on, c))
         slack = rows[unit] * (computed(doubt, law, a, c) + computed(doubt, law, b, c))
+        slack += doubt[a, MOVED] + doubt[b, MOVED]
         slopes[c] = max(slopes[c], (abs(at_a - at_b) - slack) / length)
 
 
@@ -506,7 +507,7 @@ def corner_sine(xy, v, a, b, drift):
 @njit(cache=True, nogil=True)
 def slope_along(a, v, unit, length, values, rows, law, doubt):
     """At most how steep a unit is between two vertices."""
-    error = rows[unit] * (computed(doubt, law, a, 0) + computed(doubt, law, v, 0))
+    error = rows[unit] * (computed(doubt, law, a, 0) + computed(doubt, law, v, 0)) + doubt[a, MOVED] + doubt[v, MOVED]
     return (abs(values[a, unit] - values[v, unit]) + error) / length if length > 0 else np.inf
 
 

@@ -83,7 +83,7 @@ class Cut:
         return [self.values, self.fresh[: vertices - len(self.values)]]
 
     def set_signs(self, vertex: Indices, boundary: Indices, signs: Signs) -> None:
-        """Write down the signs of old vertices that were open; those that nothing has settled count as moved."""
+        """Write down the signs of old vertices that were open; a value that has another sign has moved to zero."""
         word, one = boundary >> 6, np.uint64(1) << (boundary & 63).astype(np.uint64)
         known = signs != UNSETTLED
         for side, bits in ((1, self.above), (-1, self.below)):
@@ -91,7 +91,7 @@ class Cut:
             np.bitwise_or.at(bits, (vertex[signs == side], word[signs == side]), one[signs == side])
         units = self.values.shape[1]
         z = self.values[vertex, boundary % units] - self.breakpoints[boundary // units]
-        moved = np.where(known | (signs_of(self, vertex, boundary) != 0), 0.0, z)
+        moved = np.where(signs_of(self, vertex, boundary) == np.sign(z), 0.0, z)
         self.doubt[vertex, MOVED] = 0.0
         np.add.at(self.doubt[:, MOVED], vertex, np.abs(moved))
 
