@@ -240,12 +240,13 @@ def wrong_across(cells: "PlaneCells", net: Network) -> int:
         edge = half[mine] >> 1
         for number, part in enumerate(parts):
             first, second = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[edge].T)
-            here = Ends(vertex[mine] - start, first, second)
+            changed = (first != second).any(axis=1)
+            here = Ends((vertex[mine] - start)[changed], first[changed], second[changed])
             if number in found.contests:
                 off = here.off_tie(found.contests[number])
             else:
                 off = here.off_breakpoints(net.sites[part.site], found.values[part.site], found.errors[part.site])
-            wrong[edge[off.any(axis=1)]] = True
+            wrong[edge[changed][off.any(axis=1)]] = True
     return int(wrong.sum())
 
 
