@@ -552,3 +552,16 @@ def test_a_model_can_be_copied_after_tracing() -> None:
     model = mlp(2, 3, 1)
     rs.trace(model, torch.zeros(1, 2))
     assert copy.deepcopy(model).state_dict().keys() == model.state_dict().keys()
+
+
+def test_a_loop_over_the_points_is_traced_if_each_is_taken_alone() -> None:
+    layer, x = nn.Linear(5, 4), torch.randn(3, 5)
+    net = rs.trace(lambda x: torch.stack([torch.relu(layer(p)) for p in x]), x)
+    assert (net.units, net.layers) == (4, 1)
+    assert torch.allclose(net(x), torch.relu(layer(x)))
+    for mixing in (
+        lambda x: torch.stack([torch.relu(layer(p) - layer(x[0])) for p in x]),
+        lambda x: torch.stack([torch.relu(layer(p)) * (i + 1) for i, p in enumerate(x)]),
+    ):
+        with pytest.raises(rs.UnsupportedModel, match="depend on the other points"):
+            rs.trace(mixing, x)

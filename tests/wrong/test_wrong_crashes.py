@@ -82,3 +82,4 @@ def test_nothing_bends(make: Callable[[], nn.Module], units: int, tmp_path: Path
     assert rs.curve_cells(model, x, closed=True).patterns.shape == (1, units)
     assert rs.local_region_count(model, x, radius=0.1).per_point.tolist() == [1, 1, 1]
     assert rs.boundary_crossings(model, x, radius=0.1).mean == 0
+    assert rs.good_units(model, x, per_unit=True).per_point.tolist() == [units] * 3

@@ -322,7 +322,7 @@ class Sweep:
             kernels.inherit(bits, self.vertices, cut.parents)
         site = cut.boundaries.site
         if site.name in waiting:
-            first = np.ascontiguousarray(cut.above[:vertices, : words(site.units)])
+            first = cut.above[:vertices, : words(site.units)].copy()
             spare = 64 * first.shape[1] - site.units
             first[:, -1] &= np.uint64((1 << (64 - spare)) - 1)
             self.above[site.name] = first

@@ -143,6 +143,8 @@ class Network:
 
     def by_layer(self, units: Tensor) -> Tensor:
         """The sums over the units of each layer: (n, units) -> (n, layers)."""
+        if not self.sites:
+            return units
         sums = [site.sum(dim=1) for site in units.split([site.units for site in self.sites], dim=1)]
         layer = torch.tensor([site.layer - 1 for site in self.sites], device=units.device)
         zero = torch.zeros(len(units), self.layers, dtype=units.dtype, device=units.device)

@@ -431,12 +431,11 @@ def check_batches(network: Network, forward: Forward, points: Tensor) -> None:
             )
     same = all(as_alone(output, expected[chosen], scale) for chosen, output in outputs)
     entering = [first.recorder.seen[mark.entry] for mark in first.marks]  # type: ignore[index]
-    sites = network.preactivations(points[batch])
-    if (
-        not same
-        or len(entering) != len(sites)
-        or not all(same_numbers(a, b, scale) for a, b in zip(entering, sites, strict=True))
-    ):
+    sites = list(network.preactivations(points[batch]))
+    if len(entering) != len(sites):  # as with a loop over the points: the sites of all of them together
+        entering, sites = ([torch.cat([v.flatten() for v in part])] if part else [] for part in (entering, sites))
+    alike = len(entering) == len(sites) and all(map(same_numbers, entering, sites, [scale] * len(sites)))
+    if not (same and alike):
         raise UnsupportedModel(f"a point's values depend on the other points of its batch{culprit(forward, points)}")
 
 
