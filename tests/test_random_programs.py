@@ -63,14 +63,12 @@ def sites_see_what_enters_the_activations(t: Trial) -> None:
     others = 0
     for expected, breakpoints, layer in watch.preactivations:
         for values, site in sites:
-            if site.breakpoints == breakpoints and same_units(
-                values.reshape(t.n, -1), expected, signed=breakpoints != (0.0,)
-            ):
-                assert site.layer == layer
+            alike = (site.breakpoints, site.layer) == (breakpoints, layer)
+            if alike and same_units(values.reshape(t.n, -1), expected, signed=breakpoints != (0.0,)):
                 break
             others += 1
         else:
-            raise AssertionError(f"no site sees what enters an activation with breakpoints {breakpoints}")
+            raise AssertionError(f"no site of layer {layer} sees what enters an activation at {breakpoints}")
     others += sum(1 for _ in sites)
     assert others == 0 or watch.competitors
 

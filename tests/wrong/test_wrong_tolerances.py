@@ -166,3 +166,4 @@ def test_equal_competitors_are_at_no_distance_and_add_no_rank_or_crossing() -> N
     assert "inf" in repr(distance)
     assert (rs.local_rank(model, x, eps=0).per_point == 0).all()
     assert (rs.boundary_crossings(model, x, radius=0.3).per_point == 0).all()
+    assert (rs.certified_radius(model, x, model(x).argmax(dim=1)).per_point > 0).all()

@@ -199,10 +199,12 @@ def safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
     def on_output(tangents: Tensor) -> None:
         apart.append(routes.along.norms(tangents[:, rows, labels, None] - tangents))
 
-    for site, (z, slopes) in zip(routes.net.sites, slopes_at(routes, x, "l2", on_output), strict=True):
+    found = slopes_at(routes, x, "l2", on_output)
+    flat = flat_units(routes.net if found else None, found, "l2")
+    for site, (z, slopes), none in zip(routes.net.sites, found, flat, strict=True):
         scale = torch.maximum(scale, z.abs().amax(dim=1))
         for b in site.breakpoints:
-            radius = torch.minimum(radius, safe_distances((z - b).abs(), slopes, scale))
+            radius = torch.minimum(radius, safe_distances((z - b).abs(), slopes.masked_fill(none, 0.0), scale))
     outputs = routes.net(x).reshape(len(x), -1)
     ahead = outputs[rows, labels, None] - outputs  # (n, k)
     ahead[rows, labels] = torch.inf
