@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from regionscope.geometry.predicates import Floats
+from regionscope.geometry.predicates import EPS, Floats
 from regionscope.measures.deformation import Deformation, add_squares, graph_sizes
 from regionscope.measures.neighbourhoods import (
     Bundle,
@@ -28,8 +28,7 @@ from regionscope.tracing.network import Network, Site
 from regionscope.tracing.trace import Model
 
 WATCHED = 64  # the deformation is looked at for the first of every so many points
-# a unit that is nowhere larger than so many roundings of the largest values, or than this share, is looked at again
-ROUNDINGS, MOST_ROUNDING = 64, 1e-5
+ROUNDINGS = 64  # a unit that is nowhere larger than so many roundings of the largest values is looked at again
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -115,10 +114,10 @@ def boundary_crossings(
     """The number of units that do not keep one sign over the vertices x ± r v_p of a neighbourhood (PD 3.2).
 
     #{(i, b): min_p z_i(x ± r v_p) <= b < max_p z_i(x ± r v_p)}, over the units i and their breakpoints b: 0 for a ReLU
-    or a smooth activation. A unit that is only rounding at all vertices is no crossing. In max-pooling and its like the
-    differences of two competitors are the units. Every layer has a column of `per_layer` (n, layers); `layers` picks
-    some, and no deeper one is evaluated. Several radii give a list and share the frame and the affine part of the
-    network.
+    or a smooth activation. In float64 a unit that is only rounding at all vertices is no crossing; in float32 that
+    cannot be told. In max-pooling and its like the differences of two competitors are the units. Every layer has a
+    column of `per_layer` (n, layers); `layers` picks some, and no deeper one is evaluated. Several radii give a list
+    and share the frame and the affine part of the network.
 
     The frame v (P, d) has orthonormal rows: `frame`, to 1e-5, or `directions` of them drawn from `generator`, one frame
     for all points or, without `shared_frame`, one each. An input of fewer dimensions d has no more than d: P is the
@@ -174,19 +173,19 @@ class Tally:
             low, high = extremes(vertices)
             crossed, size = between(low, high, site), np.maximum(np.abs(low), np.abs(high))
             scale = np.maximum(scale, np.linalg.norm(size, axis=1))
-            rounding = min(ROUNDINGS * torch.finfo(vertices.dtype).eps, MOST_ROUNDING) * scale
-            doubtful |= (crossed & (size <= rounding[:, None])[:, None]).any(axis=(1, 2))
+            doubtful |= (crossed & (size <= ROUNDINGS * EPS * scale[:, None])[:, None]).any(axis=(1, 2))
             counts[:, self.column[site.layer]] += crossed.sum(axis=(1, 2))
             if len(seen := vertices[watched, : 2 * self.directions]):
                 add_squares(squares, site.layer, seen)
-        for which in np.flatnonzero(doubtful & bundle.passage.net.piecewise_linear):
+        told = bundle.passage.net.piecewise_linear and bundle.passage.net.dtype is torch.float64
+        for which in np.flatnonzero(doubtful & told):
             counts[which] = self.recounted(bundle, int(which))
         self.counts.append(counts)
         self.graphs += [graph_sizes(squares)] if squares else []
         self.points += n
 
     def recounted(self, bundle: Bundle, which: int) -> Floats:
-        """The crossings in one neighbourhood, in float64; a unit that is only rounding at all vertices has none."""
+        """The crossings in one neighbourhood; a unit that is only rounding at all vertices has none."""
         net, counts = self.precise(bundle.passage.net), np.zeros(len(self.layers))
         x = net.checked(bundle.vertices(which, self.radius, include_centre=self.include_centre).cpu())
         values = [v.flatten(1) for v in net.preactivations(x)]
@@ -197,7 +196,7 @@ class Tally:
         return counts
 
     def precise(self, net: Network) -> Network:
-        """The network in float64, kept as bounds on its rounding are."""
+        """The network, with the bounds on its rounding that are kept with it."""
         if self.frozen is None:
             self.frozen = net.frozen()
         return self.frozen
