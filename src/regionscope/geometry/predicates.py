@@ -31,7 +31,7 @@ SAME_MAP = 1e-8  # affine maps that differ by less than this share of their size
 COLLINEAR = 1e-10  # three points whose triangle is flatter than this share of its longest side span no plane
 ORTHONORMAL = 1e-9
 FRAME = 1e-5  # the same for directions of neighbourhoods, which may come in float32
-MISPLACED = 1e-7  # a vertex that may be farther from its true place than this share of the domain is placed exactly
+MISPLACED = 1e-5  # a vertex that may be farther from its true place than this share of the domain is placed exactly
 CONVEX = 1e-12  # a corner that turns inward by no more than this share of the domain's size is straight
 
 # columns of doubt; ERROR and SHIFT have two, proof and usual
