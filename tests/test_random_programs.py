@@ -1,10 +1,9 @@
 """Random models in every layout: what is traced and measured is what plain evaluations of the model say."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 
-import numba
 import numpy as np
 import pytest
 import torch
@@ -232,15 +231,6 @@ def failure(seed: int) -> str | None:
         except Exception as error:
             return f"{holds.__name__}: {type(error).__name__}: {error}\n{trial.program}"
     return None
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """The cells are few: starting threads would cost more than the work."""
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("seed", range(PROGRAMS))

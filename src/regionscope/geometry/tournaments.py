@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from regionscope.geometry.pieces import pieces
@@ -22,8 +21,6 @@ from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step
-
-Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,6 @@ class Tally:
         self.counts: list[Floats] = []
         self.graphs: list[tuple[Floats, Floats, Floats]] = []
         self.points = 0
-        self.frozen: Network | None = None
 
     def add(self, bundle: Bundle) -> None:
         """Count the crossings in these neighbourhoods."""
@@ -186,7 +185,7 @@ class Tally:
 
     def recounted(self, bundle: Bundle, which: int) -> Floats:
         """The crossings in one neighbourhood; a unit that is only rounding at all vertices has none."""
-        net, counts = self.precise(bundle.passage.net), np.zeros(len(self.layers))
+        net, counts = bundle.passage.net, np.zeros(len(self.layers))
         x = net.checked(bundle.vertices(which, self.radius, include_centre=self.include_centre).cpu())
         values = [v.flatten(1) for v in net.preactivations(x)]
         for site, z, error in zip(net.sites, values, value_errors(net, x, values), strict=True):
@@ -194,12 +193,6 @@ class Tally:
                 real = torch.stack([((z - b).abs() > error).any(dim=0) for b in site.breakpoints]).numpy()
                 counts[self.column[site.layer]] += (straddled(z[None], site)[0] & real).sum()
         return counts
-
-    def precise(self, net: Network) -> Network:
-        """The network, with the bounds on its rounding that are kept with it."""
-        if self.frozen is None:
-            self.frozen = net.frozen()
-        return self.frozen
 
     def result(self, sites: tuple[Site, ...]) -> Crossings:
         counts = np.concatenate(self.counts)
