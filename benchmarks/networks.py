@@ -5,8 +5,8 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from regionscope import models
-from regionscope.datasets import mnist_sample
+from regionscope.datasets.sets import mnist_sample
+from regionscope.training import models
 
 
 def he_mlp(*widths: int, bias: float = 1e-3) -> nn.Sequential:

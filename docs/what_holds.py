@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope import plots
-from regionscope.datasets import mnist_sample
+from regionscope.datasets.sets import mnist_sample
 
 HERE = Path(__file__).parent
 RED, BLUE = "#d62728", "C0"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import regionscope as rs
-from regionscope.datasets import mnist_sample
+from regionscope.datasets.sets import mnist_sample
 
 
 def trained(images: Tensor, labels: Tensor, *, penalty: float, steps: int, seed: int) -> nn.Sequential:

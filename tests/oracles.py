@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.geometry.patterns import Column, patterns_at
-from regionscope.geometry.predicates import Floats, Words
+from regionscope.types import Floats, Words
 
 
 def hooked_inputs(model: nn.Module, x: Tensor, kinds: tuple[type[nn.Module], ...]) -> list[Tensor]:

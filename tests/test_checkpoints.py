@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.checkpoints import Architecture, load_model, save_weights
-from regionscope.models import cnn, mlp, resnet18
+from regionscope.training.checkpoints import Architecture, load_model, save_weights
+from regionscope.training.models import cnn, mlp, resnet18
 
 
 class Deep(nn.Module):
@@ -164,7 +164,7 @@ def changed(name: str, change: Callable[[nn.Linear], nn.Module]) -> nn.Module:
 
 def test_names_that_do_not_tell_the_order_are_no_network_of_the_library(tmp_path: Path) -> None:
     path = saved(Deep(), tmp_path / "net.pt")
-    with pytest.raises(ValueError, match=r"is no mlp of regionscope.models, .* numbered: it holds 'fc1.weight'"):
+    with pytest.raises(ValueError, match=r"is no mlp of regionscope.*, .* numbered: it holds 'fc1.weight'"):
         load_model(path, Architecture("mlp", "relu"))
     gaps = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 2))
     with pytest.raises(ValueError, match=r"missing '2.weight', '2.bias'; unexpected '3.weight', '3.bias'"):

@@ -13,10 +13,10 @@ from cases import mlp
 from torch import nn
 
 import regionscope as rs
-from regionscope.checkpoints import Architecture, save_weights
 from regionscope.cli import app
-from regionscope.datasets import mnist_sample
-from regionscope.models import cnn
+from regionscope.datasets.sets import mnist_sample
+from regionscope.training.checkpoints import Architecture, save_weights
+from regionscope.training.models import cnn
 
 COMMAND = Path(sys.executable).with_name("regionscope")
 

@@ -16,9 +16,10 @@ import pytest
 import torch
 from PIL import Image
 
-from regionscope import bunny, datasets
-from regionscope.datafiles import DamagedData, DataFile, MissingData, contents, data_root
-from regionscope.datasets import Dataset, dataset, idx_array, mnist_sample
+from regionscope.datasets import bunny
+from regionscope.datasets import sets as datasets
+from regionscope.datasets.files import DamagedData, DataFile, MissingData, contents, data_root
+from regionscope.datasets.sets import Dataset, dataset, idx_array, mnist_sample
 
 BYTES = bytes(range(256)) * 40
 FILE = DataFile("set/raw/file", hashlib.sha256(BYTES).hexdigest())

@@ -27,8 +27,8 @@ import regionscope as rs
 from regionscope.integrations.loggers import CSV, TensorBoard, WandB
 from regionscope.integrations.torchmetrics import METRICS, PointMetric, metric
 from regionscope.measures import measured
-from regionscope.monitor import Monitor
-from regionscope.runs import Run
+from regionscope.runs.monitor import Monitor
+from regionscope.runs.run import Run
 
 pytestmark = [
     pytest.mark.filterwarnings(rf"ignore:{message}")

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import regionscope as rs
-from regionscope.models import ACTIVATIONS, built, resnet18
+from regionscope.training.models import ACTIVATIONS, built, resnet18
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])

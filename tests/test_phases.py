@@ -12,8 +12,9 @@ from scipy.optimize import isotonic_regression
 from scipy.signal import lfilter
 
 import regionscope as rs
-from regionscope import monotone, plots
-from regionscope.segmentation import Phases
+from regionscope import plots
+from regionscope.runs import monotone
+from regionscope.runs.phases import Phases
 
 Floats = NDArray[np.float64]
 DRAWS = 100

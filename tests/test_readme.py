@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 import regionscope as rs
-from regionscope.checkpoints import Architecture, save_weights
 from regionscope.cli import app
+from regionscope.training.checkpoints import Architecture, save_weights
 
 README = Path(__file__).parent.parent / "README.md"
 

@@ -11,8 +11,9 @@ import torch
 from faults import full_disk
 
 import regionscope as rs
-from regionscope.report import write_report
-from regionscope.runs import Run, plain
+from regionscope.files import plain
+from regionscope.runs.report import write_report
+from regionscope.runs.run import Run
 
 
 def estimate(mean: float) -> dict[str, object]:
@@ -57,7 +58,7 @@ def test_a_run_is_not_overwritten_and_has_one_writer(run: Run) -> None:
 
 def test_the_lock_goes_with_the_process_that_held_it(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from regionscope.runs import Run; run = Run.create(sys.argv[1], {});"
+        "import sys, time; from regionscope.runs.run import Run; run = Run.create(sys.argv[1], {});"
         "print('up', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as writer:

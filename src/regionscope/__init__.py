@@ -1,7 +1,6 @@
 """Shows where a neural network bends: its linear regions, around data, on lines and planes, and while it trains."""
 
-from regionscope.configs import Training
-from regionscope.datasets import Dataset, dataset
+from regionscope.datasets.sets import Dataset, dataset
 from regionscope.geometry.certificates import Certificate
 from regionscope.geometry.line_cells import LineCells, curve_cells, line_cells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
@@ -25,24 +24,29 @@ from regionscope.measures.rank import local_rank, singular_values
 from regionscope.measures.region_count import local_region_count
 from regionscope.measures.robustness import robust_accuracy
 from regionscope.measures.variation import total_variation
-from regionscope.monitor import Cost, Monitor, log_steps
-from regionscope.probes import interpolated_points, noisy_points, probe_points, sampled_points, uniform_points
+from regionscope.points import interpolated_points, noisy_points, probe_points, sampled_points, uniform_points
 from regionscope.results import Estimate
-from regionscope.runs import Run, RunExists, RunLocked, compared, runs_in
-from regionscope.segmentation import Phase, Phases, phases
+from regionscope.runs.monitor import Cost, Monitor, log_steps
+from regionscope.runs.phases import Phase, Phases, phases
+from regionscope.runs.run import Run, RunExists, RunLocked, compared, runs_in
 from regionscope.tracing.network import Affinity, Network, Site
 from regionscope.tracing.recording import UnsupportedModel
 from regionscope.tracing.trace import trace
-from regionscope.training import TrainingFailed, resume, run_model, train
+from regionscope.training.checkpoints import Architecture, load_model, save_weights
+from regionscope.training.config import Training
+from regionscope.training.loop import TrainingFailed, resume, run_model, train
 
 __version__ = "0.1.0"
 
 __all__ = [
     # what is this network made of?
     "Affinity",
+    "Architecture",
     "Network",
     "Site",
     "UnsupportedModel",
+    "load_model",
+    "save_weights",
     "trace",
     # where exactly are its linear regions?
     "Certificate",

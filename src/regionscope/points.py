@@ -1,14 +1,24 @@
-"""Data as users have it, as batches of points."""
+"""Data as users have it, and points to measure a network at: the families that PD 4.1 watches, and two in between."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regionscope.tracing.trace import first_tensor
+from regionscope.types import Data
 
-Data = Tensor | Iterable[Any]
+
+def first_tensor(batch: Any) -> Tensor:
+    """The inputs in a batch as loaders give it: a tensor, or the first tensor of a tuple or dict."""
+    entries = batch.values() if isinstance(batch, Mapping) else batch
+    if isinstance(batch, Tensor):
+        return batch
+    if isinstance(batch, Mapping | list | tuple):
+        for entry in entries:
+            if isinstance(entry, Tensor):
+                return entry
+    raise TypeError(f"a batch must be a tensor, or a tuple or dict that holds one, got {type(batch).__name__}")
 
 
 def batches(data: Data, batch_size: int | None = None) -> Iterator[Tensor]:
@@ -28,3 +38,93 @@ def batches(data: Data, batch_size: int | None = None) -> Iterator[Tensor]:
 def all_points(data: Data) -> Tensor:
     """All points of the data in one tensor (n, ...)."""
     return data.detach() if isinstance(data, Tensor) and len(data) else torch.cat(list(batches(data)))
+
+
+# families of points
+
+
+def sampled_points(data: Data, n: int, *, generator: torch.Generator | None = None) -> Tensor:
+    """n different points of the data (N, ...), all of them in random order if n = N: (n, ...), for PD 4.1.
+
+    >>> sampled_points(torch.arange(3.0)[:, None], 3).sort(dim=0).values.flatten()
+    tensor([0., 1., 2.])
+    """
+    points = all_points(data)
+    if not 1 <= n <= len(points):
+        raise ValueError(f"n must be from 1 to the {len(points)} points of the data, got {n}")
+    return points[torch.randperm(len(points), generator=generator)[:n].to(points.device)]
+
+
+def uniform_points(data: Data, n: int, *, per_entry: bool = False, generator: torch.Generator | None = None) -> Tensor:
+    """n points uniformly from the box of the data (PD 4.1): (n, ...).
+
+    The box is [a, b]^d with the smallest and largest entry of all points, such as [0, 1]^784 for MNIST; with
+    `per_entry` each of the d entries has its own limits.
+
+    >>> box = torch.tensor([[0.0, 5.0], [1.0, 9.0]])
+    >>> bool((uniform_points(box, 100, per_entry=True)[:, 1] >= 5).all())
+    True
+    """
+    points = all_points(data)
+    low, high = (points.amin(dim=0), points.amax(dim=0)) if per_entry else (points.min(), points.max())
+    drawn = torch.rand((checked_number(n), *points.shape[1:]), generator=generator, dtype=torch.float64)
+    return low + (high - low) * drawn.to(points)
+
+
+def noisy_points(data: Data, n: int, *, scale: float, generator: torch.Generator | None = None) -> Tensor:
+    """n points x + scale * N(0, 1), x drawn from the data: (n, ...).
+
+    >>> noisy_points(torch.zeros(1, 2), 3, scale=0.1).shape
+    torch.Size([3, 2])
+    """
+    if not scale > 0:
+        raise ValueError(f"scale must be positive, got {scale}")
+    points = all_points(data)
+    chosen = points[drawn_rows(points, n, generator)]
+    noise = torch.randn(chosen.shape, generator=generator, dtype=torch.float64)
+    return chosen + scale * noise.to(points)
+
+
+def interpolated_points(data: Data, n: int, *, generator: torch.Generator | None = None) -> Tensor:
+    """n points (1 - t) x + t y, x and y drawn from the data and t from [0, 1]: (n, ...).
+
+    >>> line = interpolated_points(torch.tensor([[0.0, 0.0], [1.0, 1.0]]), 5)
+    >>> bool((line[:, 0] == line[:, 1]).all())
+    True
+    """
+    points = all_points(data)
+    x, y = (points[drawn_rows(points, n, generator)] for _ in range(2))
+    t = torch.rand((n, *[1] * (points.dim() - 1)), generator=generator, dtype=torch.float64).to(points)
+    return torch.lerp(x, y, t)
+
+
+def probe_points(
+    train: Data, test: Data | None = None, *, n: int, noise: float = 0.1, generator: torch.Generator | None = None
+) -> dict[str, Tensor]:
+    """n points of every family by name: train, test if given, uniform, noisy, interpolated (the first three: PD 4.1).
+
+    The same ones for a generator in the same state. `noise` is a share of the data's range.
+
+    >>> list(probe_points(torch.rand(9, 2), torch.rand(9, 2), n=4))
+    ['train', 'test', 'uniform', 'noisy', 'interpolated']
+    """
+    points = all_points(train)
+    spread = float(points.max() - points.min())
+    probes = {"train": sampled_points(points, n, generator=generator)}
+    if test is not None:
+        probes["test"] = sampled_points(test, n, generator=generator)
+    probes["uniform"] = uniform_points(points, n, generator=generator)
+    probes["noisy"] = noisy_points(points, n, scale=noise * spread, generator=generator)
+    probes["interpolated"] = interpolated_points(points, n, generator=generator)
+    return probes
+
+
+def checked_number(n: int) -> int:
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    return n
+
+
+def drawn_rows(points: Tensor, n: int, generator: torch.Generator | None) -> Tensor:
+    """The numbers of n points, drawn with replacement."""
+    return torch.randint(len(points), (checked_number(n),), generator=generator).to(points.device)

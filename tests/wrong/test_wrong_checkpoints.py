@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regionscope.checkpoints import Architecture, load_model
+from regionscope.training.checkpoints import Architecture, load_model
 
 
 class Autoencoder(nn.Module):
@@ -36,7 +36,7 @@ def test_checkpoint_guess(make: type[nn.Module], tmp_path: Path) -> None:
 
 def test_checkpoint_guess_is_not_made_of_names_either(tmp_path: Path) -> None:
     torch.save(Autoencoder().state_dict(), tmp_path / "net.pt")
-    with pytest.raises(ValueError, match=r"is no mlp of regionscope.models, whose layers are numbered"):
+    with pytest.raises(ValueError, match=r"is no mlp of regionscope.training.models, whose layers are numbered"):
         load_model(tmp_path / "net.pt", Architecture("mlp", "relu"))
     model, x = tanh(), torch.randn(5, 6)
     torch.save(model.state_dict(), tmp_path / "tanh.pt")

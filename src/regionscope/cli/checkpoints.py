@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope import plots
-from regionscope.checkpoints import load_model
 from regionscope.cli.models import Given
-from regionscope.datasets import mnist_sample
+from regionscope.datasets.sets import mnist_sample
 from regionscope.measures import measured, needs_labels
-from regionscope.runs import write_rows
-from regionscope.tracing.network import aligned
+from regionscope.tables import aligned, write_rows
+from regionscope.training.checkpoints import load_model
 
 Colour = Literal["pattern", "layer", "gradient", "class", "none"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from regionscope.checkpoints import MODELS, Architecture
-from regionscope.models import ACTIVATIONS
+from regionscope.training.checkpoints import MODELS, Architecture
+from regionscope.training.models import ACTIVATIONS
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Given:
     ----------
     model
         path/to/file.py:function or package.module:function that returns the network: your code, which is run. Or mlp,
-        cnn or resnet18 of regionscope.models, with ACTIVATION. Checkpoints of `regionscope train` need none.
+        cnn or resnet18 of regionscope.training.models, with ACTIVATION. Checkpoints of `regionscope train` need none.
     activation
         What lies between the layers of an mlp, cnn or resnet18: relu, leaky_relu, hardtanh, relu6, gelu, silu or tanh.
     shape

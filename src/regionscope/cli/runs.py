@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import cyclopts
 import torch
 
-from regionscope import training
-from regionscope.configs import Training
-from regionscope.monitor import USUAL
-from regionscope.report import table, write_report
-from regionscope.runs import Run, runs_in
-from regionscope.tracing.network import aligned
+from regionscope.runs.monitor import USUAL
+from regionscope.runs.report import table, write_report
+from regionscope.runs.run import Run, runs_in
+from regionscope.tables import aligned
+from regionscope.training import loop as training
+from regionscope.training.config import Training
 
 
 def train(

@@ -1,20 +1,19 @@
 """What can be checked about the cells of a plane, checked by other means than those that found them."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry.predicates import EPS, SAFETY, Floats
+from regionscope.geometry.plane_cells import PlaneCells
+from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.geometry.sweep import exact_pieces, usual_errors
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.steps import Step
-
-if TYPE_CHECKING:
-    from regionscope.geometry.plane_cells import PlaneCells
+from regionscope.types import Floats
 
 AREA_ERROR = 1e-9  # of the sum of areas, relative to the domain's
 ALONG_SIDES = 16  # how many usual errors a unit may be from its breakpoint at a vertex of a side where it switches
@@ -60,9 +59,7 @@ class Certificate:
         return self.area_error <= AREA_ERROR and self.euler == 1 and wrong == 0
 
 
-def certificate(
-    cells: "PlaneCells", net: Network, sample: int, generator: torch.Generator | None = None
-) -> Certificate:
+def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.Generator | None = None) -> Certificate:
     """Check everything; see `Certificate`."""
     widths = cell_widths(cells)
     wide = widths > 1e3 * EPS * max(1.0, np.abs(cells.vertices).max())
@@ -87,14 +84,14 @@ def certificate(
     )
 
 
-def cell_widths(cells: "PlaneCells") -> Floats:
+def cell_widths(cells: PlaneCells) -> Floats:
     """Twice the area over the longest side's length: for a triangle, its height on that side."""
     first, second = cells.vertices[cells.corners], cells.vertices[cells._next_corners]
     longest = np.maximum.reduceat(np.linalg.norm(second - first, axis=1), cells.offsets[:-1])
     return np.asarray(2 * np.abs(cells.areas) / np.maximum(longest, np.finfo(float).tiny))
 
 
-def unpaired(cells: "PlaneCells") -> int:
+def unpaired(cells: PlaneCells) -> int:
     """How many sides, by cell, start and end, are only in the loops of corners or only among the edges."""
     edges = cells.edges
     loops = np.stack([np.repeat(np.arange(len(cells)), np.diff(cells.offsets)), cells.corners, cells._next_corners], 1)
@@ -105,7 +102,7 @@ def unpaired(cells: "PlaneCells") -> int:
     return int(np.abs(among[0] - among[1]).sum())
 
 
-def not_convex(cells: "PlaneCells", wide: Mask) -> int:
+def not_convex(cells: PlaneCells, wide: Mask) -> int:
     """Wide cells that are not convex polygons, counter-clockwise, to within the rounding of coordinates."""
     following = np.arange(1, len(cells.corners) + 1)
     following[cells.offsets[1:] - 1] = cells.offsets[:-1]
@@ -130,7 +127,7 @@ class Part:
     step: Step | None = None
 
 
-def parts_of(cells: "PlaneCells", net: Network) -> list[Part]:
+def parts_of(cells: PlaneCells, net: Network) -> list[Part]:
     """What the columns of `cells.patterns` stand for: the sites in order, the rounds of a tournament as one."""
     parts: list[Part] = []
     first, seen = 0, set()
@@ -178,7 +175,7 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluated(cells: "PlaneCells", net: Network, u: Floats, parts: list[Part]) -> Evaluation:
+def evaluated(cells: PlaneCells, net: Network, u: Floats, parts: list[Part]) -> Evaluation:
     """Plain forward passes at plane coordinates, which are rounded as the vertices are."""
     x = cells._points(u)
     values = net.preactivations(x)
@@ -205,7 +202,7 @@ def grouped(step: Step, entering: Tensor) -> Tensor:
     return entering.movedim(step.named["dim"] % (entering.dim() - 1) + 1, -1).flatten(1, -2)
 
 
-def wrong_inside(cells: "PlaneCells", net: Network) -> tuple[Mask, int]:
+def wrong_inside(cells: PlaneCells, net: Network) -> tuple[Mask, int]:
     """Which cells have another pattern at their centre, and how many units are within rounding of a breakpoint."""
     parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
     for start in range(0, len(cells), AT_ONCE):
@@ -226,7 +223,7 @@ def wrong_inside(cells: "PlaneCells", net: Network) -> tuple[Mask, int]:
     return wrong, ties
 
 
-def wrong_across(cells: "PlaneCells", net: Network) -> int:
+def wrong_across(cells: PlaneCells, net: Network) -> int:
     """Sides whose cells do not differ in just the units that switch along them."""
     parts, edges = parts_of(cells, net), cells.edges
     inner = (edges.cells >= 0).all(axis=1)
@@ -250,7 +247,7 @@ def wrong_across(cells: "PlaneCells", net: Network) -> int:
     return int(wrong.sum())
 
 
-def differ_in_maker(cells: "PlaneCells", net: Network, parts: list[Part]) -> Mask:
+def differ_in_maker(cells: PlaneCells, net: Network, parts: list[Part]) -> Mask:
     """Whether the two cells of each inner side differ in the unit that made it, or who wins its tournament."""
     edges = cells.edges
     result = np.zeros(len(edges), bool)
@@ -288,7 +285,7 @@ class Ends:
         return np.asarray((self.first != self.second) & ~there.tied(self.first, self.second, ALONG_SIDES))
 
 
-def wrong_exactly(cells: "PlaneCells", net: Network, chosen: Numbers) -> int | None:
+def wrong_exactly(cells: PlaneCells, net: Network, chosen: Numbers) -> int | None:
     """How many of these cells have another pattern at their centre in exact arithmetic; None if that cannot be done."""
     exactly = exact_pieces(net, cells.plane, cells.centres[chosen], len(cells.sites))
     if exactly is None:

@@ -9,16 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope import plots
 from regionscope.geometry import kernels, maps
-from regionscope.geometry.patterns import Column, Ints, owners, unpacked
-from regionscope.geometry.predicates import MISPLACED, SHIFT, Floats, Words
+from regionscope.geometry.patterns import Column, owners, unpacked
+from regionscope.geometry.predicates import MISPLACED, SHIFT
 from regionscope.geometry.rational import Cells, grid_of, remainders
 from regionscope.geometry.subdivision import packed_patterns, pieces_of, sides_of
 from regionscope.geometry.sweep import (
     ASKED_AT_ONCE,
     Cut,
-    Indices,
     Meetings,
     Outcome,
     Sweep,
@@ -34,7 +32,8 @@ from regionscope.geometry.sweep import (
 from regionscope.geometry.tournaments import Tournament
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.recording import UnsupportedModel
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Floats, Indices, Ints, Model, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +132,8 @@ class LineCells:
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """The outputs along the line with the breakpoints; see `regionscope.plots.line`."""
+        from regionscope import plots
+
         return plots.line(self, ax, **options)
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.geometry.predicates import SAME_MAP, Floats
+from regionscope.geometry.predicates import SAME_MAP
 from regionscope.tracing.network import Network
+from regionscope.types import Floats
 
 
 def derivatives(net: Network, x: Tensor, directions: Tensor, batch_size: int = 4096) -> tuple[Floats, Floats]:

@@ -10,10 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry.predicates import Words, words
+from regionscope.geometry.predicates import words
 from regionscope.tracing.network import Network, Site
-
-Ints = NDArray[np.int32]
+from regionscope.types import Ints, Words
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import zipfile
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -13,16 +13,19 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from regionscope import plots
 from regionscope.files import whole_file
-from regionscope.geometry import certificates, decision, kernels, maps
-from regionscope.geometry.patterns import Column, Ints, owners, unpacked
+from regionscope.geometry import decision, kernels, maps
+from regionscope.geometry.patterns import Column, owners, unpacked
 from regionscope.geometry.planes import Plane, Planes, as_array
-from regionscope.geometry.predicates import Floats, Words, rounding_bound
+from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.subdivision import Subdivision, mean_corners, subdivide
-from regionscope.geometry.sweep import Indices, Sweep, exact, say_if_compiling
+from regionscope.geometry.sweep import Sweep, exact, say_if_compiling
 from regionscope.tracing.network import Network, Site
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Floats, Indices, Ints, Model, Words
+
+if TYPE_CHECKING:
+    from regionscope.geometry.certificates import Certificate
 
 FORMAT = 2
 
@@ -214,17 +217,21 @@ class PlaneCells:
         starts = np.searchsorted(self.edges.cells.T.ravel()[inner], np.arange(len(self) + 1))
         return np.asarray(kernels.walk(u, self.vertices, self.edges.vertices, self.edges.cells, starts, sides[inner]))
 
-    def verify(self, *, sample: int = 8, generator: torch.Generator | None = None) -> certificates.Certificate:
+    def verify(self, *, sample: int = 8, generator: torch.Generator | None = None) -> "Certificate":
         """A certificate: what can be checked of these cells, checked; see `Certificate`.
 
         `sample` cells of a dense network are checked in exact rational arithmetic as well.
         """
         if self.network is None:
             raise ValueError("these cells were loaded without their network; say PlaneCells.load(path, model=...)")
-        return certificates.certificate(self, self.network, sample, generator)
+        from regionscope.geometry.certificates import certificate
+
+        return certificate(self, self.network, sample, generator)
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """A picture of the cells; see `regionscope.plots.regions` for the options."""
+        from regionscope import plots
+
         return plots.regions(self, ax, **options)
 
     def save(self, path: str | Path) -> None:

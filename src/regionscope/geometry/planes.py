@@ -8,7 +8,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from regionscope.geometry.predicates import COLLINEAR, CONVEX, ORTHONORMAL, Floats
+from regionscope.geometry.predicates import COLLINEAR, CONVEX, ORTHONORMAL
+from regionscope.types import Floats
 
 SQUARE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 

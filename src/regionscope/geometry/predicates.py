@@ -17,10 +17,8 @@ of which rounds once more.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
+from regionscope.types import Floats
 
 EPS = float(np.finfo(np.float64).eps)
 SAFETY = 32.0  # usual errors are at most so many roundings of what each operation adds up

@@ -23,10 +23,11 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.pieces import Pieces, pieces
-from regionscope.geometry.predicates import EPS, SAFETY, UNKNOWN_SHARE, Floats
+from regionscope.geometry.predicates import EPS, SAFETY, UNKNOWN_SHARE
 from regionscope.tracing import activations
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step, Value, indices
+from regionscope.types import Floats
 
 SQUARINGS = 3  # of the matrix whose power bounds a spectral norm: with 200 rows, by 18 % at most
 SURE = 1 + 1e-6  # covers the rounding of norms themselves

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regionscope.geometry import kernels
-from regionscope.geometry.patterns import Boundaries, Ints, piece_numbers
+from regionscope.geometry.patterns import Boundaries, piece_numbers
 from regionscope.geometry.planes import Planes
-from regionscope.geometry.predicates import EPS, MISPLACED, SHIFT, Floats, Words
+from regionscope.geometry.predicates import EPS, MISPLACED, SHIFT
 from regionscope.geometry.rational import Cells, Integers, grid_of, reduced, remainders
 from regionscope.geometry.sweep import (
     ASKED_AT_ONCE,
     Cut,
-    Indices,
     Meetings,
     Outcome,
     Sweep,
@@ -30,6 +29,7 @@ from regionscope.geometry.sweep import (
 )
 from regionscope.geometry.tournaments import Tournament
 from regionscope.tracing.network import Network
+from regionscope.types import Floats, Indices, Ints, Words
 
 ROOM_AT_ONCE = 1 << 18  # more than this and twice what there is, only when it proves necessary
 PER_EDGE = ("label", "rivals", "apart")

@@ -21,7 +21,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from regionscope.geometry import kernels, predicates
-from regionscope.geometry.patterns import Boundaries, Ints, columns_of, numbered, owners, piece_numbers
+from regionscope.geometry.patterns import Boundaries, columns_of, numbered, owners, piece_numbers
 from regionscope.geometry.planes import Plane
 from regionscope.geometry.predicates import (
     DOUBTS,
@@ -33,8 +33,6 @@ from regionscope.geometry.predicates import (
     NORM,
     ORTHONORMAL,
     VALUE,
-    Floats,
-    Words,
     classify,
     open_signs,
     words,
@@ -44,8 +42,8 @@ from regionscope.geometry.rounding import Law, Measure, law_of
 from regionscope.geometry.tournaments import Tournament, tournament
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
+from regionscope.types import Floats, Indices, Ints, Words
 
-Indices = NDArray[np.int64]
 Signs = NDArray[np.int8]
 
 UNSETTLED = 2  # among signs

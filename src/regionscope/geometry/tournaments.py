@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.pieces import pieces
-from regionscope.geometry.predicates import Words, words
+from regionscope.geometry.predicates import words
 from regionscope.geometry.rounding import SAME
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step
+from regionscope.types import Words
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Means = dict[str, Array]  # quantity -> its mean (), or (layers,); with one point left out at a time, (rows, ...)
+from regionscope.types import Floats
+
+Means = dict[str, Floats]  # quantity -> its mean (), or (layers,); with one point left out at a time, (rows, ...)
 Statistic = Callable[[Means], Any]
 
 STANDARD_ERRORS = 3.0  # a difference beyond so many is taken as real
@@ -80,8 +80,8 @@ def finite(number: float) -> float | None:
 class Samples:
     """Quantities measured together, one row a point (its mean over the noise), or one row a draw of a single point."""
 
-    columns: dict[str, Array]  # (rows,) or (rows, layers)
-    largest: dict[str, Array]  # the largest value met, (), or (layers,)
+    columns: dict[str, Floats]  # (rows,) or (rows, layers)
+    largest: dict[str, Floats]  # the largest value met, (), or (layers,)
 
     @property
     def rows(self) -> int:

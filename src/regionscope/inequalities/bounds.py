@@ -13,9 +13,10 @@ from regionscope.inequalities.constants import KINDS, constants
 from regionscope.inequalities.representation import balanced
 from regionscope.inequalities.sampling import sampled
 from regionscope.inequalities.univariate import univariate_certificate
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 OF_COMPLEXITY = (
     complexity_bounds.gradient_constant,

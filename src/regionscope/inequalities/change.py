@@ -5,12 +5,13 @@ import math
 import numpy as np
 import torch
 
-from regionscope.inequalities.bound import Array, Bound, Means, Samples, Statistic, compared
+from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, compared
 from regionscope.inequalities.chains import Affine, chain_of
 from regionscope.measures.complexity import local_complexity
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Floats, Model
 
 
 def complexity_change(before: Model | Network, after: Model | Network, data: Data, *, sigma: float) -> list[Bound]:
@@ -48,7 +49,7 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     flat, steep = 1 / (sigma * math.sqrt(2 * math.pi)), 1 / (sigma**2 * math.sqrt(2 * math.pi * math.e))
     turned, moved = float((w * dw).sum()), float((w * db).sum())
 
-    def change(m: Means) -> Array:
+    def change(m: Means) -> Floats:
         return np.abs(m["after"] - m["before"])
 
     terms: dict[str, Statistic | float] = {

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from regionscope.inequalities.bound import Array, Bound, Means, Samples, Statistic, compared, unavailable
+from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, compared, unavailable
 from regionscope.inequalities.constants import Constants
+from regionscope.types import Floats
 
 NO_CHAIN = "the network is no chain of affine maps and activations, or one of its maps is too large"
 
@@ -79,7 +80,7 @@ def lower_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
         C = c.printed_gradient
         squares = c.offsets + c.units * c.sigma**2  # sum of E b^2
 
-        def xi(m: Means) -> Array:
+        def xi(m: Means) -> Floats:
             return c.bias_eta * C * (m["squares"] + squares) / c.eta**2
 
         yield compared(
@@ -94,7 +95,7 @@ def lower_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
     )  # fmt: skip
 
 
-def lost(c: Constants, m: Means) -> Array:
+def lost(c: Constants, m: Means) -> Floats:
     """B T C_grad C_bias: the most that units which are not good can take away."""
     return m["not good"] * c.breakpoints * c.largest_gradient * c.bias
 
@@ -174,7 +175,7 @@ def rank_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
 def slopes_over(c: Constants, most: float, small: float) -> Statistic:
     """((LC + B most)/c_eta + tail)/small; infinite, so that it says nothing, if c_eta vanishes."""
 
-    def right(m: Means) -> Array:
+    def right(m: Means) -> Floats:
         above = m["LC"].sum(axis=-1) + m["not good"] * most
         if c.bias_eta == 0:
             return np.full_like(above, np.inf)

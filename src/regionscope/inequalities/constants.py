@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.inequalities.bound import Array, Samples
+from regionscope.inequalities.bound import Samples
 from regionscope.inequalities.chains import Chain, products
 from regionscope.tracing.network import Network
+from regionscope.types import Floats
 
 KINDS = ("product", "data")
 SMALLEST = 1e-290  # products of smaller numbers lose digits
@@ -27,19 +28,19 @@ class Constants:
     eta: float
     eps: float
     inputs: int  # n_0
-    widths: Array  # n_l
+    widths: Floats  # n_l
     breakpoints: int  # T
     kind: str
-    gradient: Array  # (layers,), |J_l|_op <= this
-    unit_gradient: Array  # (layers,), |grad z_i| <= this for units i of the layer
-    lipschitz: Array | None  # (layers,), of the outputs as functions of z_l
+    gradient: Floats  # (layers,), |J_l|_op <= this
+    unit_gradient: Floats  # (layers,), |grad z_i| <= this for units i of the layer
+    lipschitz: Floats | None  # (layers,), of the outputs as functions of z_l
     met_gradient: float
     met_lipschitz: float | None
     printed_gradient: float | None = None  # max over l of |W_l ... W_1|_op
     printed_lipschitz: float | None = None  # max over l of |W_L ... W_l|_op
-    frobenius: Array | None = None  # |W_l|_F, l = 1..H+1
-    steepest: Array | None = None  # the largest slope of each activation
-    norms: Array | None = None  # |W_l|_op
+    frobenius: Floats | None = None  # |W_l|_F, l = 1..H+1
+    steepest: Floats | None = None  # the largest slope of each activation
+    norms: Floats | None = None  # |W_l|_op
     norms_exact: bool = False
     offsets: float = math.nan  # sum over units of beta^2
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from regionscope.inequalities.bound import Array
 from regionscope.inequalities.chains import Chain, chain_of
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Floats, Model
 
 HOMOGENEOUS = ("relu", "leaky_relu", "prelu")
 SWEEPS, SETTLED = 10_000, 1e-13
@@ -26,7 +26,7 @@ class RepresentationCost:
     cost: float
     norm: float
     imbalance: float
-    per_unit: tuple[Array, ...]  # a layer (units,): in - out, which gradient flow keeps and weight decay shrinks
+    per_unit: tuple[Floats, ...]  # a layer (units,): in - out, which gradient flow keeps and weight decay shrinks
 
     @property
     def ratio(self) -> float:

@@ -7,20 +7,20 @@ import numpy as np
 import torch
 
 from regionscope.geometry.line_cells import line_cells
-from regionscope.inequalities.bound import Array
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Floats, Model
 
 
 @dataclass(frozen=True, eq=False)
 class UnivariateCertificate:
     """At every point: the radius that Prop. 6 certifies, and the distance to the nearest adversarial point."""
 
-    points: Array  # (n,)
-    margin: Array  # (n,) |N(x)|
-    certified: Array  # (n,) 0 if nothing is certified
-    distance: Array  # (n,) infinite if the sign is the same on the whole domain
+    points: Floats  # (n,)
+    margin: Floats  # (n,) |N(x)|
+    certified: Floats  # (n,) 0 if nothing is certified
+    distance: Floats  # (n,) infinite if the sign is the same on the whole domain
     total_variation: float  # E_p |N'|
     domain: tuple[float, float]
 
@@ -84,7 +84,7 @@ def univariate_certificate(
     )  # fmt: skip
 
 
-def corners(net: Network, low: float, high: float) -> tuple[Array, Array]:
+def corners(net: Network, low: float, high: float) -> tuple[Floats, Floats]:
     """Where the network bends between two inputs, and its values there."""
     start, end = (torch.full(net.input_shape, t, dtype=torch.float64) for t in (low, high))
     cells = line_cells(net, start, end)
@@ -92,7 +92,7 @@ def corners(net: Network, low: float, high: float) -> tuple[Array, Array]:
     return low + places * (high - low), np.asarray(cells.outputs[:, 0])
 
 
-def ball(x0: float, least: float, heights: Array, edges: Array) -> float:
+def ball(x0: float, least: float, heights: Floats, edges: Floats) -> float:
     """The radius of the largest ball around x0 on which the density is at least so much."""
     if least == np.inf:
         return 0.0
@@ -102,7 +102,7 @@ def ball(x0: float, least: float, heights: Array, edges: Array) -> float:
     return 0.0 if inside else float(np.abs(walls - x0).min())
 
 
-def sign_change(x: Array, there: Array, places: Array, values: Array) -> Array:
+def sign_change(x: Floats, there: Floats, places: Floats, values: Floats) -> Floats:
     """The distance from each x to the nearest point where the network has the other sign."""
     wrong = np.where(there[:, None] >= 0, values[None] < 0, values[None] > 0)  # (n, corners)
     best = np.full(len(x), np.inf)

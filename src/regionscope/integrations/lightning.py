@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regionscope.integrations import extra
 from regionscope.integrations.watching import Choice, Watch
-from regionscope.monitor import Probe
+from regionscope.runs.monitor import Probe
 
 with extra("lightning"):
     try:

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from regionscope.integrations import extra
 from regionscope.measures import MEASURES, measured
-from regionscope.monitor import undisturbed
+from regionscope.points import first_tensor
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, first_tensor
+from regionscope.tracing.undisturbed import evaluated
+from regionscope.types import Model
 
 with extra("torchmetrics"):
     from torchmetrics import Metric
@@ -59,7 +60,7 @@ class PointMetric(Metric):
     def update(self, data: Any, labels: Tensor | None = None) -> None:
         """Measure at the points of a batch: a tensor (n, ...), or a tuple or dict whose first tensor it is."""
         # some measures differentiate inside, which inference mode and its tensors do not allow
-        with torch.inference_mode(False), torch.enable_grad(), undisturbed(self.held.model):
+        with torch.inference_mode(False), torch.enable_grad(), evaluated(self.held.model):
             points, classes = first_tensor(data).clone(), None if labels is None else labels.clone()
             found = measured(self.measure, self.held.model, points, classes, seed=self.seed, **self.options)
         if not isinstance(found, Estimate):

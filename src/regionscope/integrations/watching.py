@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regionscope.monitor import Monitor, Probe
-from regionscope.runs import flat
-from regionscope.tracing.trace import Model
+from regionscope.runs.monitor import Monitor, Probe
+from regionscope.runs.run import flat
+from regionscope.types import Model
 
 Choice = str | Callable[[Any], Model]  # a part of the trained module by its name, or a function of the module
 

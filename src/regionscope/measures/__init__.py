@@ -15,10 +15,9 @@ from regionscope.measures.rank import local_rank
 from regionscope.measures.region_count import local_region_count
 from regionscope.measures.robustness import robust_accuracy
 from regionscope.measures.variation import total_variation
-from regionscope.points import Data
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model
+from regionscope.types import Data, Model
 
 # what `regionscope measure` and the monitor can be asked for by name
 MEASURES: dict[str, Callable[..., Estimate]] = {

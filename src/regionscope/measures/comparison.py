@@ -8,14 +8,14 @@ import scipy
 import torch
 from numpy.typing import NDArray
 
-from regionscope import plots
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.crossings import Crossings, boundary_crossings
 from regionscope.measures.region_count import local_region_count
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,8 @@ class Comparison:
 
     def plot(self, axes: Any = None) -> Any:
         """A scatter plot of each pair; see `regionscope.plots.pairs`."""
+        from regionscope import plots
+
         return plots.pairs(self, axes)
 
 

@@ -11,10 +11,11 @@ from tqdm import tqdm
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights
 from regionscope.measures.jacobians import Directions, Route, directions, points_at_once
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 ORDERED = 1024  # points that are put in order together
 FLOATS_AT_ONCE = 1 << 24  # of noise

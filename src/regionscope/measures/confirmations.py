@@ -9,7 +9,6 @@ from torch import Tensor
 from tqdm import tqdm
 
 from regionscope.geometry.planes import Planes
-from regionscope.geometry.predicates import Floats
 from regionscope.geometry.subdivision import subdivide
 from regionscope.geometry.sweep import exact, say_if_compiling
 from regionscope.measures.crossings import straddled
@@ -21,9 +20,10 @@ from regionscope.measures.neighbourhoods import (
     passage,
     shared_frame_of,
 )
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Floats, Model
 
 DIAMOND = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from regionscope.geometry.predicates import EPS, Floats
+from regionscope.geometry.predicates import EPS
 from regionscope.measures.deformation import Deformation, add_squares, graph_sizes
 from regionscope.measures.neighbourhoods import (
     Bundle,
@@ -22,10 +22,9 @@ from regionscope.measures.neighbourhoods import (
     shared_frame_of,
 )
 from regionscope.measures.noise import value_errors
-from regionscope.points import Data
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network, Site
-from regionscope.tracing.trace import Model
+from regionscope.types import Data, Floats, Model
 
 WATCHED = 64  # the deformation is looked at for the first of every so many points
 ROUNDINGS = 64  # a unit that is nowhere larger than so many roundings of the largest values is looked at again

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from tqdm import tqdm
 
-from regionscope.geometry.predicates import Floats
 from regionscope.measures.neighbourhoods import (
     bundles,
     checked_radius,
@@ -20,9 +19,8 @@ from regionscope.measures.neighbourhoods import (
     passage,
     shared_frame_of,
 )
-from regionscope.points import Data
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model
+from regionscope.types import Data, Floats, Model
 
 # in random networks about a tenth of a layer's boundaries was missed at most below this defect, three tenths above
 DEFORMED = 0.5

@@ -16,10 +16,11 @@ from regionscope.measures.classification import checked_labels, leads
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Directions, Routes, exact_directions, points_at_once, unit_directions
 from regionscope.measures.noise import slope_errors
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 NORMS = {"l2": 2.0, "l1": float("inf"), "linf": 1.0}  # distance -> the norm of gradients that belongs to it
 

@@ -11,7 +11,8 @@ from regionscope.measures.complexity import noisy_densities, per_layer_scales
 from regionscope.measures.jacobians import Directions
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Model
 
 
 def expected_line_regions(

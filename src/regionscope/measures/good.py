@@ -5,11 +5,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Watch
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 
 def good_units(model: Model | Network, data: Data, *, batch_size: int = 1024, per_unit: bool = False) -> Estimate:

@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from regionscope.geometry.predicates import FRAME
-from regionscope.points import Data, batches
+from regionscope.points import batches
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.operations import bend
 from regionscope.tracing.program import Program
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 FLOATS_AT_ONCE = 1 << 21  # of a site at all vertices
 

@@ -11,10 +11,11 @@ from tqdm import tqdm
 
 from regionscope.measures.jacobians import Routes, directions, exact_directions, points_at_once, unit_directions
 from regionscope.measures.noise import slope_errors
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 
 def local_rank(

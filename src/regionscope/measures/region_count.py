@@ -10,13 +10,13 @@ from tqdm import tqdm
 
 from regionscope.geometry import kernels
 from regionscope.geometry.planes import Planes, check_size
-from regionscope.geometry.predicates import Floats
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import exact, say_if_compiling
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Floats, Model
 
 SHAPES = ("square", "disc")
 

@@ -8,10 +8,11 @@ from tqdm import tqdm
 
 from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, attacked
 from regionscope.measures.classification import checked_labels, leads
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 Attack = Callable[[Outputs, Tensor, Tensor], Tensor]  # network, points, labels -> attacked points
 

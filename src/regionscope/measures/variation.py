@@ -8,10 +8,11 @@ from tqdm import tqdm
 
 from regionscope.measures.draws import Draws
 from regionscope.measures.jacobians import Route, directions, exact_directions, looked_at, points_at_once
-from regionscope.points import Data, all_points
+from regionscope.points import all_points
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import Model, as_network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
 
 
 def total_variation(

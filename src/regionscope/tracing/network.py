@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from regionscope.tables import aligned
 from regionscope.tracing.program import Held, Program
 
 # a second difference above this share of the first says the function is not affine
@@ -230,12 +231,6 @@ class Network:
             for whole, piece_ in zip(results, part, strict=True):
                 whole[start : start + batch_size] = piece_
         return results
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of words as a table of text."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 def piece(values: Tensor, breakpoints: tuple[float, ...]) -> Tensor:

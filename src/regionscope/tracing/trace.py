@@ -4,32 +4,31 @@ The model is recorded at one point alone, a batch of one: a network is a functio
 any batch is then checked: the same points together, in other numbers, orders and places, must give the same.
 """
 
-import random
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from regionscope.memory import keep_freed_memory
+from regionscope.machine import keep_freed_memory
+from regionscope.points import first_tensor
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Held, Program
 from regionscope.tracing.recording import Mark, Recorder, UnsupportedModel
+from regionscope.tracing.undisturbed import attributes_kept, random_states_kept, unwrapped
+from regionscope.types import Model
 
 # the program must agree with the model to this share of the largest value
 AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-4}
 ROUNDING = {torch.float64: 1e-14, torch.float32: 4e-6}  # or to this share of the largest value on the way
 # which of the points that are tried form a batch; the first batch is recorded too, to name what mixes its points
 COMPOSITIONS = ((2, 0, 1), (1, 2), (4, 3, 2, 1, 0, 3, 5))
-
-Model = nn.Module | Callable[[Tensor], Any]
 
 
 def trace(
@@ -58,7 +57,7 @@ def trace(
     model = unwrapped(model)
     example = checked_example(model, example)
     forward = Forward(model, until, output)
-    with undisturbed(model, example.device):
+    with random_states_kept(example.device), attributes_kept(model), taken_apart():
         network = as_written(recorded_alone(forward, example, allow_smooth), example)
         check_constants(network)
         check_batches(network, forward, tried_points(example))
@@ -194,17 +193,6 @@ def picked(result: Any, output: str | int | None) -> Tensor:
 # the model and its input
 
 
-def unwrapped(model: Model) -> Model:
-    """The module inside torch.compile, DataParallel and DistributedDataParallel."""
-    if not callable(model):
-        raise TypeError(f"model must be a module or a callable, got {type(model).__name__}")
-    if isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
-        return unwrapped(inner)
-    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
-        return unwrapped(model.module)
-    return model
-
-
 def checked_example(model: Model, example: Any) -> Tensor:
     x = first_tensor(example)
     if not x.is_floating_point():
@@ -227,18 +215,6 @@ def checked_example(model: Model, example: Any) -> Tensor:
     return x.detach()
 
 
-def first_tensor(batch: Any) -> Tensor:
-    """The inputs in a batch as loaders give it: a tensor, or the first tensor of a tuple or dict."""
-    entries = batch.values() if isinstance(batch, Mapping) else batch
-    if isinstance(batch, Tensor):
-        return batch
-    if isinstance(batch, Mapping | list | tuple):
-        for entry in entries:
-            if isinstance(entry, Tensor):
-                return entry
-    raise TypeError(f"a batch must be a tensor, or a tuple or dict that holds one, got {type(batch).__name__}")
-
-
 def tried_points(example: Tensor) -> Tensor:
     """Points to compare the network with the model at: the example's, and others at random but always the same."""
     n = 1 + max(max(batch) for batch in COMPOSITIONS)
@@ -246,13 +222,6 @@ def tried_points(example: Tensor) -> Tensor:
     noise = torch.randn((n, *example.shape[1:]), generator=generator, dtype=torch.float64)
     points = example[torch.arange(n, device=example.device) % len(example)]
     return points + 0.1 * (1 + example.abs().max()) * noise.to(example)
-
-
-@contextmanager
-def undisturbed(model: Model, device: torch.device) -> Iterator[None]:
-    """Leave random states and what modules hold as they were, and run the model as operations that can be seen."""
-    with random_states_kept(device), attributes_kept(model), taken_apart():
-        yield
 
 
 @contextmanager
@@ -268,53 +237,6 @@ def taken_apart() -> Iterator[None]:
     finally:
         mha.set_fastpath_enabled(fast)
         mkldnn.enabled = fused
-
-
-@contextmanager
-def random_states_kept(device: torch.device) -> Iterator[None]:
-    """Put back the states of the random generators that have moved; others may be in use by other threads."""
-    gpu = device.type == "cuda"
-    before = torch.get_rng_state(), torch.cuda.get_rng_state(device) if gpu else None
-    own, numpy = random.getstate(), np.random.get_state()
-    try:
-        yield
-    finally:
-        if not torch.equal(torch.get_rng_state(), before[0]):
-            torch.set_rng_state(before[0])
-        if before[1] is not None:
-            torch.cuda.set_rng_state(before[1], device)
-        if random.getstate() != own:
-            random.setstate(own)
-        if not all(np.array_equal(a, b) for a, b in zip(np.random.get_state(), numpy, strict=True)):
-            np.random.set_state(numpy)
-
-
-@contextmanager
-def attributes_kept(model: Model) -> Iterator[None]:
-    """Put back the attributes that forward gives to modules, and what it puts into them: buffers, hooks, lists."""
-    root = model if isinstance(model, nn.Module) else getattr(model, "__self__", None)
-    modules = list(root.modules()) if isinstance(root, nn.Module) else []
-    attributes = [(m.__dict__, dict(m.__dict__)) for m in modules]
-    containers = [a for _, before in attributes for a in before.values()]
-    dicts = [(a, dict(a)) for a in containers if isinstance(a, dict)]
-    lists = [(a, list(a)) for a in containers if isinstance(a, list)]
-    try:
-        yield
-    finally:
-        for now, before in (*attributes, *dicts):
-            put_back(now, before)
-        for items, content in lists:
-            if list(map(id, items)) != list(map(id, content)):
-                items[:] = content
-
-
-def put_back(now: dict[Any, Any], before: dict[Any, Any]) -> None:
-    """Make a dictionary what it was, touching only what has changed."""
-    for name in now.keys() - before.keys():
-        del now[name]
-    for name, thing in before.items():
-        if name not in now or now[name] is not thing:
-            now[name] = thing
 
 
 # from a recording to a network

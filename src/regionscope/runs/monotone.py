@@ -3,14 +3,14 @@
 import numpy as np
 import scipy
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from regionscope.types import Floats, Indices
 
 
 @njit(cache=True, nogil=True)
-def segmentations(curves: Floats, weight: Floats, price: float, most: int) -> tuple[Ints, Ints]:  # pragma: no cover
+def segmentations(  # pragma: no cover
+    curves: Floats, weight: Floats, price: float, most: int
+) -> tuple[Indices, Indices]:
     """Of each curve: the sign of its first piece (0: constant) and where the later pieces start (0: no piece)."""
     count, n = curves.shape
     first, cuts = np.zeros(count, np.int64), np.zeros((count, most - 1), np.int64)
@@ -65,13 +65,13 @@ def _costs(y: Floats, weight: Floats) -> Floats:  # pragma: no cover
     return cost
 
 
-def pieces(first: Ints, cuts: Ints) -> tuple[Ints, Ints]:
+def pieces(first: Indices, cuts: Indices) -> tuple[Indices, Indices]:
     """The signs of the pieces of one curve, and where the later ones start."""
     inner = cuts[0][cuts[0] > 0]
     return first[0] * (-1) ** np.arange(np.count_nonzero(first) + len(inner)), inner
 
 
-def fit(y: Floats, weight: Floats, signs: Ints, cuts: Ints) -> Floats:
+def fit(y: Floats, weight: Floats, signs: Indices, cuts: Indices) -> Floats:
     """The monotone regressions of the pieces, end to end; the mean if there are none."""
     if not len(signs):
         return np.full_like(y, np.average(y, weights=weight))
@@ -81,7 +81,7 @@ def fit(y: Floats, weight: Floats, signs: Ints, cuts: Ints) -> Floats:
     )
 
 
-def turns(y: Floats, signs: Ints, cuts: Ints) -> Ints:
+def turns(y: Floats, signs: Indices, cuts: Indices) -> Indices:
     """Where pieces start and end: at the more extreme one of the last value of a piece and the first of the next."""
     cuts, rows = cuts[:, : max(0, len(signs) - 1)], np.arange(len(y))[:, None]
     later = signs[: cuts.shape[1]] * (y[rows, cuts] - y[rows, cuts - 1]) > 0

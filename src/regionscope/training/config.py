@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regionscope.datasets import Dataset, dataset
+from regionscope.datasets.sets import Dataset, dataset
 from regionscope.geometry.planes import Plane
-from regionscope.models import built
-from regionscope.monitor import USUAL, Probe
-from regionscope.probes import uniform_points
+from regionscope.points import uniform_points
+from regionscope.runs.monitor import USUAL, Probe
+from regionscope.training.models import built
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,

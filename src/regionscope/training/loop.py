@@ -19,10 +19,20 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm import tqdm
 
-from regionscope.configs import LOSSES, Training, digest, new_model, new_optimiser, planes, probes, training_data
-from regionscope.datasets import Dataset, Split
-from regionscope.monitor import Logger, Monitor, log_steps
-from regionscope.runs import Run, RunLocked, locked
+from regionscope.datasets.sets import Dataset, Split
+from regionscope.runs.monitor import Logger, Monitor, log_steps
+from regionscope.runs.run import Run, RunLocked, locked
+from regionscope.training.checkpoints import Architecture
+from regionscope.training.config import (
+    LOSSES,
+    Training,
+    digest,
+    new_model,
+    new_optimiser,
+    planes,
+    probes,
+    training_data,
+)
 
 
 class TrainingFailed(RuntimeError):
@@ -44,7 +54,11 @@ def train(
     [0, 1, 3]
     """
     data = training_data(config)
-    about = {"training": asdict(config), "shape": data.shape, "outputs": data.outputs, "data": digest(data)}
+    built = Architecture(config.model, config.activation, data.shape)
+    about = {
+        "training": asdict(config), "architecture": asdict(built), "shape": data.shape, "outputs": data.outputs,
+        "data": digest(data),
+    }  # fmt: skip
     with closing(Run.create(path, about)) as run:
         continued(run, config, data, save_every, device, loggers, show_progress)
     return run

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from regionscope.datafiles import DataFile, contents
+from regionscope.datasets.files import DataFile, contents
 
 MESH = DataFile(
     "bunny/index.js",

@@ -8,9 +8,6 @@
 A folder is written beside its place and renamed, so it is whole or absent. One process writes, any number read.
 """
 
-import csv
-import json
-import math
 import os
 import platform
 import shutil
@@ -22,16 +19,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 from filelock import FileLock, Timeout
-from safetensors.torch import load_file
 from torch import Tensor
 
-from regionscope.checkpoints import Architecture, save_weights
-from regionscope.files import whole_file
+from regionscope.files import plain, read_json, read_tensors, write_json, write_tensors
 from regionscope.geometry.plane_cells import PlaneCells
-from regionscope.segmentation import FEWEST, Phases, phases
-from regionscope.tracing.trace import Model
+from regionscope.runs.phases import FEWEST, Phases, phases
+from regionscope.tables import write_rows
+from regionscope.types import Model
 
 VERSION = 1
 SIGNAL = "train/boundary_crossings"  # the curve whose phases are told, if nothing else is said
@@ -115,7 +110,7 @@ class Run:
         with self._written(self.path / "steps", step) as folder:
             write_json(folder / "measures.json", {"step": step, **measures})
             if weights is not None:
-                save_weights(weights, folder / "weights.safetensors", self.architecture)
+                write_tensors(folder / "weights.safetensors", weights, self.config.get("architecture"))
             for name, cells in (planes or {}).items():
                 (folder / "planes").mkdir(exist_ok=True)
                 cells.save(folder / "planes" / f"{name}.npz")
@@ -124,7 +119,7 @@ class Run:
         """Write what going on from this step needs; older states are removed after."""
         older = numbered(self.path / "state")
         with self._written(self.path / "state", step) as folder:
-            save_weights(tensors, folder / "tensors.safetensors")
+            write_tensors(folder / "tensors.safetensors", tensors)
             write_json(folder / "info.json", info)
         for left in older:
             shutil.rmtree(place(self.path / "state", left), ignore_errors=True)
@@ -166,19 +161,13 @@ class Run:
         file = self.path / "status.json"
         return read_json(file) if file.exists() else {}
 
-    @property
-    def architecture(self) -> Architecture | None:
-        """What `regionscope train` has built, None if another loop trains; written with the weights of every step."""
-        training = self.config.get("training")
-        return training and Architecture(training["model"], training["activation"], tuple(self.config["shape"]))
-
     def read(self, step: int) -> dict[str, Any]:
         """What was recorded at a step."""
         return read_json(place(self.path / "steps", step) / "measures.json")
 
     def weights(self, step: int) -> dict[str, Tensor]:
         """The model's state dict at a step."""
-        return dict(load_file(place(self.path / "steps", step) / "weights.safetensors"))
+        return read_tensors(place(self.path / "steps", step) / "weights.safetensors")[0]
 
     def planes(self, step: int) -> list[str]:
         """The names of the planes recorded at a step."""
@@ -194,7 +183,7 @@ class Run:
         if not saved:
             return None
         folder = place(self.path / "state", saved[-1])
-        return saved[-1], dict(load_file(folder / "tensors.safetensors")), read_json(folder / "info.json")
+        return saved[-1], read_tensors(folder / "tensors.safetensors")[0], read_json(folder / "info.json")
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a recorded step: "step", scalars by name, "probe/measure", ".../stderr", ".../layer1"."""
@@ -300,59 +289,6 @@ def place(parent: Path, step: int) -> Path:
 
 def numbered(parent: Path) -> list[int]:
     return sorted(int(folder.name) for folder in parent.glob("[0-9]*") if folder.name.isdigit())
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} is damaged: it holds no table")
-    return found
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write it whole, so that no reader sees half of it."""
-    with whole_file(path) as beside:
-        beside.write_text(json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
-
-
-def plain(value: Any) -> Any:
-    """The same for JSON: numbers of numpy and torch as Python's, NaN and infinity as null, all else as text."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(v) for name, v in value.items()}
-    if isinstance(value, np.ndarray | Tensor):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple | set | range):
-        return [plain(v) for v in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, str | int | None) else str(value)
-
-
-def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
-    """Write rows as JSON, CSV or Parquet."""
-    if path.suffix == ".json":
-        path.write_text(json.dumps(plain(rows), indent=2) + "\n")
-    elif path.suffix == ".csv":
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(rows)
-    elif path.suffix == ".parquet":
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise ValueError("writing Parquet needs pyarrow: pip install 'regionscope[parquet]'") from error
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows]), path)
-    else:
-        raise ValueError(f"out must end in .json, .csv or .parquet, got {path}")
 
 
 def versions() -> dict[str, str]:

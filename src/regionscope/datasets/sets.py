@@ -10,8 +10,8 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from regionscope import bunny
-from regionscope.datafiles import DamagedData, DataFile, MissingData, contents, data_root
+from regionscope.datasets import bunny
+from regionscope.datasets.files import DamagedData, DataFile, MissingData, contents, data_root
 
 Split = tuple[Tensor, Tensor]
 DIGITS = tuple("0123456789")

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regionscope import plots
-from regionscope.runs import SIGNAL, Run
-from regionscope.segmentation import Phases
-from regionscope.tracing.network import aligned
+from regionscope.runs.phases import Phases
+from regionscope.runs.run import SIGNAL, Run
+from regionscope.tables import aligned
 
 PLANES = 6
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from regionscope import monotone
-from regionscope.monotone import Floats, Ints
+from regionscope.runs import monotone
+from regionscope.types import Floats, Indices
 
 KINDS = {-1: "descent", 1: "ascent"}
 FEWEST = 4  # values
@@ -168,7 +168,7 @@ def phases(
     )
 
 
-def _segmented(y: Floats, noise: Floats, resamples: int, seed: int) -> tuple[Ints, Ints, Floats, float, Ints]:
+def _segmented(y: Floats, noise: Floats, resamples: int, seed: int) -> tuple[Indices, Indices, Floats, float, Indices]:
     """Signs, turns and levels of the pieces; the share of curves drawn again that agree, and their turns."""
     clean, weight, price = _without_outliers(y, noise), noise**-2, 4 + 3 * np.log(len(y))
     first, cuts = monotone.segmentations(clean[None], weight, price, MOST)

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.measures import DEFAULTS, MEASURES, measured, needs_labels
-from regionscope.processes import agreed, gathered, leads, own_part
 from regionscope.results import merged
-from regionscope.runs import Run, flat
-from regionscope.tracing.trace import Model, trace, unwrapped
+from regionscope.runs.processes import agreed, gathered, leads, own_part
+from regionscope.runs.run import Run, flat
+from regionscope.tracing.trace import trace
+from regionscope.tracing.undisturbed import evaluated, unwrapped
+from regionscope.types import Model
 
 Probe = Tensor | tuple[Tensor, Tensor]  # points, perhaps with labels
 Measure = Callable[..., Any]  # of the model and points: an Estimate, or anything with to_dict
@@ -83,6 +84,7 @@ class Monitor:
     training time, records that would exceed it are left out. A measure that fails is recorded as an error and training
     goes on, unless `strict`. Under torch.distributed each rank measures its part of the points and rank 0 writes.
 
+    >>> import torch
     >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
     >>> monitor = Monitor(model, {"grid": torch.randn(5, 2)}, measures=["total_variation"], steps=[0, 10])
     >>> [step for step in range(20) if monitor(step) is not None]
@@ -153,7 +155,7 @@ class Monitor:
         start = time.perf_counter()
         record: dict[str, Any] = {"scalars": {n: float(v) for n, v in (scalars or {}).items()}, "probes": {}}
         self._cells, self._errors = {}, {}
-        with undisturbed(self.model):
+        with evaluated(self.model):
             for name, probe in self.probes.items():
                 points, labels = placed(unwrapped(self.model), *probe)
                 found = {m: self._one(m, name, points, labels) for m in self.measures}
@@ -341,24 +343,3 @@ def as_dict(found: Any) -> dict[str, Any]:
     if isinstance(found, list):
         return {bound.form: bound.to_dict() for bound in found}
     return dict(found.to_dict()) if hasattr(found, "to_dict") else {"mean": float(found), "stderr": None}
-
-
-# leaving training alone
-
-
-@contextmanager
-def undisturbed(model: Model) -> Iterator[None]:
-    """Evaluation mode and no change of random states, modes, buffers or gradients inside."""
-    inner = unwrapped(model)
-    modules = list(inner.modules()) if isinstance(inner, nn.Module) else []
-    modes = [module.training for module in modules]
-    numpy_state = np.random.get_state()
-    with torch.random.fork_rng():
-        try:
-            for module in modules:
-                module.training = False
-            yield
-        finally:
-            for module, mode in zip(modules, modes, strict=True):
-                module.training = mode
-            np.random.set_state(numpy_state)

@@ -1,0 +1,1 @@
+"""Data sets: files that are found or downloaded and checked by their hashes, and what is made of them."""

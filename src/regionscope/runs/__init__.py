@@ -1,0 +1,1 @@
+"""Training runs on disk: what writes them, and what is read from them."""

@@ -1,0 +1,190 @@
+"""Networks from files: nothing that is loaded can run code, and nothing that a file does not say is guessed."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import torch
+from torch import Tensor, nn
+
+from regionscope.files import read_tensors, write_tensors
+from regionscope.training.models import cnn, mlp, resnet18
+
+State = dict[str, Tensor]
+
+MODELS = ("mlp", "cnn", "resnet18")
+HOLDERS = ("state_dict", "model_state_dict", "model")  # where training scripts keep the state dict in what they save
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What weights do not tell of a network of `regionscope.training.models`; its sizes they do.
+
+    `model` is mlp, cnn or resnet18, `activation` a name such as relu, `shape` that of an input, which only a cnn needs.
+    """
+
+    model: str
+    activation: str
+    shape: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise ValueError(f"model must be one of {', '.join(MODELS)}, got {self.model!r}")
+        if self.model == "cnn" and self.shape is None:
+            raise ValueError("a cnn needs the shape of its images too, such as 1 28 28: weights do not tell it")
+        object.__setattr__(self, "shape", None if self.shape is None else tuple(self.shape))
+
+
+def save_weights(weights: Mapping[str, Tensor], path: str | Path, architecture: Architecture | None = None) -> None:
+    """Write a state dict as safetensors, whole or not at all; with its architecture `load_model` needs no more."""
+    write_tensors(path, weights, None if architecture is None else asdict(architecture))
+
+
+def load_model(path: str | Path, model: nn.Module | Callable[[], nn.Module] | Architecture | None = None) -> nn.Module:
+    """The network of a checkpoint, in eval mode: a `.safetensors` file, or a `.pt` or `.pth` file with a state dict.
+
+    Weights say neither in which order layers come nor what lies between them. `model` does: a module, which takes the
+    weights, a function that returns one, or an `Architecture`. Checkpoints of `regionscope train`, and all that
+    `save_weights` wrote with an architecture, need none. Every weight must have its place, of its shape, and none is
+    rounded: the network gets the wider dtype of its own and the file's. No code in the file is ever executed.
+
+    >>> from tempfile import mkdtemp
+    >>> torch.save(nn.Linear(2, 3).state_dict(), path := mkdtemp() + "/linear.pt")
+    >>> load_model(path, lambda: nn.Linear(2, 3))
+    Linear(in_features=2, out_features=3, bias=True)
+    """
+    path = Path(path)
+    state, about = load_weights(path)
+    if model is None or isinstance(model, Architecture):
+        network = sized(known_architecture(path, about, model), state, path)
+    else:
+        network = built(model)
+    return filled(network, state, path).eval()
+
+
+HOW_TO_SAY = (
+    "neither the order of the layers nor the activations between them. Say what network it is: in Python"
+    " load_model(path, model) with a module or a function that returns one, on the command line --model"
+    " path/to/file.py:function, --model package.module:function or, for a network of regionscope.training.models,"
+    " --model mlp, cnn or resnet18 with --activation"
+)
+
+
+def known_architecture(path: Path, about: str | None, given: Architecture | None) -> Architecture:
+    """What a file says of its network, or the caller does; an error if nobody does, or if they disagree."""
+    try:
+        told = None if about is None else Architecture(**json.loads(about))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} says of its network what this version of regionscope cannot read: {about}") from error
+    if told is not None and given is not None and not alike(told, given):
+        raise ValueError(f"{path} holds the weights of {told}, not of {given}")
+    known = told or given
+    if known is None:
+        raise ValueError(f"{path} holds weights only, {HOW_TO_SAY}")
+    return known
+
+
+def alike(a: Architecture, b: Architecture) -> bool:
+    """Whether two descriptions say the same, as far as both say it."""
+    pairs = zip(asdict(a).values(), asdict(b).values(), strict=True)
+    return all(one is None or other is None or one == other for one, other in pairs)
+
+
+# reading
+
+
+def load_weights(path: Path) -> tuple[State, str | None]:
+    """The state dict in a file, and what the file says of its network."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no checkpoint {path}")
+    try:
+        if path.suffix != ".safetensors":
+            return state_in(torch.load(path, map_location="cpu", weights_only=True)), None
+        return read_tensors(path)
+    except Exception as error:  # the readers raise whatever a broken file leads them into
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ValueError(f"{path} cannot be read as weights: {reason}") from error
+
+
+def state_in(loaded: object) -> State:
+    """The state dict that a file holds, itself or under one of the usual names."""
+    if isinstance(loaded, dict) and not is_state(loaded):
+        held = [loaded[name] for name in HOLDERS if is_state(loaded.get(name))]
+        loaded = held[0] if len(held) == 1 else None
+    if not is_state(loaded):
+        raise ValueError("it holds no state dict, or several; save model.state_dict()")
+    return loaded
+
+
+def is_state(value: object) -> TypeGuard[State]:
+    return isinstance(value, dict) and all(isinstance(n, str) and isinstance(t, Tensor) for n, t in value.items())
+
+
+# building
+
+
+def built(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
+    """The module, or what the function returns."""
+    if not callable(model):
+        raise TypeError(f"model must be a module or a function that returns one, got {type(model).__name__}")
+    network = model if isinstance(model, nn.Module) else model()
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"model must return a torch.nn.Module, got {type(network).__name__}")
+    return network
+
+
+def sized(architecture: Architecture, state: State, path: Path) -> nn.Module:
+    """The network of an architecture with the sizes of these weights; whether they fit is not looked at."""
+    foreign = [name for name in state if not name.split(".")[0].isdigit()]
+    if foreign:
+        raise ValueError(
+            f"{path} is no {architecture.model} of regionscope.training.models, whose layers are numbered: it holds"
+            f" {foreign[0]!r}. Write a function that returns the network, for --model path/to/file.py:function"
+        )
+    in_order = [state[name] for name in sorted(state, key=lambda name: int(name.split(".")[0]))]
+    matrices, kernels = ([weight for weight in in_order if weight.dim() == k] for k in (2, 4))
+    if not matrices or (architecture.model != "mlp" and not kernels):
+        raise ValueError(f"{path} holds too few weights for a {architecture.model}")
+    normed = any(name.endswith("running_mean") for name in state)
+    options: dict[str, Any] = {"activation": architecture.activation, "batch_norm": normed}
+    with torch.random.fork_rng(devices=[]):
+        if architecture.model == "mlp":
+            network = mlp([matrices[0].shape[1], *map(len, matrices)], **options)
+            return nn.Sequential(*list(network)[1:]) if "0.weight" in state else network  # it may flatten or not
+        options["width"], channels = kernels[0].shape[:2]
+        if architecture.model == "resnet18":
+            return resnet18(len(matrices[-1]), channels=channels, **options)
+        assert architecture.shape is not None
+        return cnn(architecture.shape, len(matrices[-1]), depth=len(kernels), **options)
+
+
+def filled(network: nn.Module, state: State, path: Path) -> nn.Module:
+    """The network with these weights, all of them and no others, none rounded."""
+    dtypes = [t.dtype for t in (*state.values(), *network.state_dict().values()) if t.is_floating_point()]
+    if dtypes:
+        network.to(reduce(torch.promote_types, dtypes))
+    try:
+        network.load_state_dict(state, strict=True)
+    except RuntimeError as error:
+        raise ValueError(f"{path} does not fit the network: {misfit(network.state_dict(), state) or error}") from error
+    return network
+
+
+def misfit(wanted: Mapping[str, Tensor], state: State) -> str:
+    """Which weights are missing, which have no place and which are of another shape."""
+    shapes = [
+        f"{name!r} is {tuple(state[name].shape)} instead of {tuple(tensor.shape)}"
+        for name, tensor in wanted.items()
+        if name in state and state[name].shape != tensor.shape
+    ]
+    missing, unexpected = ([repr(n) for n in a if n not in b] for a, b in ((wanted, state), (state, wanted)))
+    parts = {"missing ": missing, "unexpected ": unexpected, "": shapes}
+    return "; ".join(f"{word}{shortened(names)}" for word, names in parts.items() if names)
+
+
+def shortened(names: list[str], most: int = 4) -> str:
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")

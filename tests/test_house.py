@@ -1,0 +1,72 @@
+"""The order of the rooms, and of the files in each: imports point back only."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import regionscope
+
+ROOT = Path(regionscope.__file__).parent
+HOUSE = {
+    "types": "",
+    "results": "",
+    "points": "",
+    "machine": "",
+    "files": "",
+    "tables": "",
+    "tracing": "undisturbed steps activations decompositions lifting program operations network recording trace",
+    "geometry": "predicates patterns planes pieces rounding rational tournaments kernels sweep subdivision maps"
+    " decision line_cells plane_cells certificates",
+    "measures": "draws classification tangents good jacobians noise neighbourhoods complexity expected deformation"
+    " crossings confirmations region_count comparison rank variation distance attacks robustness __init__",
+    "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
+    " region_bounds change bounds",
+    "plots": "",
+    "datasets": "files bunny sets",
+    "runs": "processes monotone phases run monitor report",
+    "training": "models checkpoints config loop",
+    "integrations": "__init__ loggers torchmetrics watching lightning transformers",
+    "checkpoints": "",
+    "cli": "models checkpoints runs __init__",
+}
+LATE = {"plots", "geometry.certificates"}  # above what they take, and imported by it when they are asked for
+ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
+
+
+def place(module: str) -> int:
+    room, _, file = module.partition(".")
+    return ORDER.index(f"{room}.{file}" if HOUSE[room] else f"{room}.")
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """The files of the library that a file imports, as room.file, and whether only when a function is called."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("regionscope"):
+            continue
+        assert node.level == 0, f"{path.name} imports relatively"
+        for name in node.names:
+            parts = [*str(node.module).split(".")[1:], name.name]
+            if not ROOT.joinpath(*parts).with_suffix(".py").exists():
+                parts = parts[:-1]
+            if len(parts) == 1 and HOUSE[parts[0]]:
+                parts = [*parts, "__init__"]
+            yield ".".join(parts), node not in tree.body
+
+
+def modules() -> dict[str, Path]:
+    found = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.rglob("*.py")}
+    empty = {name for name in found if name.endswith(".__init__") and name not in ORDER}
+    return {name: path for name, path in found.items() if name not in empty | {"__init__", "__main__"}}
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_file_imports_only_what_comes_before_it(name: str) -> None:
+    for other, late in imports(modules()[name]):
+        assert place(other) < place(name) or (late and other in LATE), f"{name} imports {other}"
+
+
+def test_every_file_has_its_place_and_every_place_its_file() -> None:
+    assert {name if "." in name else f"{name}." for name in modules()} == set(ORDER)
