@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from calls import Live, at, filled, live_sets, name_of, operation
 from numpy.typing import NDArray
 from samples import SAMPLES, SITES, Arguments
-from test_operations import Live, at, filled, live_sets, name_of, operation
 from torch import Tensor, nn
 from torch.nn import functional as F
 
