@@ -1,4 +1,4 @@
-# make demo: a first look.  make test: lint, types, every test.  make check: lint and types only.  make bench: speeds.
+# make demo: a first look.  make test: lint, types, every test.  make check: lint and types only.  make bench: speeds.  make coverage: which lines no test runs.
 # make data: the full data sets, through npm and apt-get, to REGIONSCOPE_DATA or the user's cache folder.
 PYTHON ?= python3
 WORKERS ?= 2
@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/ready
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: demo test check format bench data clean
+.PHONY: demo test check format coverage bench data clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -23,6 +23,9 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+coverage: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
