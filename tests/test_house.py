@@ -20,7 +20,7 @@ HOUSE = {
     "geometry": "predicates patterns planes pieces rounding rational tournaments kernels sweep subdivision maps"
     " decision line_cells plane_cells certificates",
     "measures": "draws classification tangents good jacobians noise neighbourhoods complexity expected deformation"
-    " crossings confirmations region_count comparison rank variation distance attacks robustness __init__",
+    " crossings confirmations region_count comparison rank variation distance attacks robustness table",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",
     "plots": "",

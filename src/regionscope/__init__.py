@@ -11,7 +11,6 @@ from regionscope.inequalities.bounds import bounds
 from regionscope.inequalities.change import complexity_change
 from regionscope.inequalities.representation import RepresentationCost, representation_cost
 from regionscope.inequalities.univariate import UnivariateCertificate, univariate_certificate
-from regionscope.measures import MEASURES
 from regionscope.measures.comparison import Comparison, compare_complexities
 from regionscope.measures.complexity import complexity_density, local_complexity
 from regionscope.measures.confirmations import Confirmation, confirmed_crossings
@@ -23,6 +22,7 @@ from regionscope.measures.good import good_units
 from regionscope.measures.rank import local_rank, singular_values
 from regionscope.measures.region_count import local_region_count
 from regionscope.measures.robustness import robust_accuracy
+from regionscope.measures.table import MEASURES
 from regionscope.measures.variation import total_variation
 from regionscope.points import interpolated_points, noisy_points, probe_points, sampled_points, uniform_points
 from regionscope.results import Estimate

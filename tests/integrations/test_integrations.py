@@ -26,7 +26,6 @@ from torch.utils.data import DataLoader, TensorDataset
 import regionscope as rs
 from regionscope.integrations.loggers import CSV, TensorBoard, WandB
 from regionscope.integrations.torchmetrics import METRICS, PointMetric, metric
-from regionscope.measures import measured
 from regionscope.runs.monitor import Monitor
 from regionscope.runs.run import Run
 
@@ -205,7 +204,7 @@ def test_csv_refuses_a_file_of_another_kind(tmp_path: Path) -> None:
 def per_point(name: str, model: nn.Module, *parts: slice) -> Any:
     """What the measure itself says of the batches."""
     return np.concatenate(
-        [measured(name, model, POINTS[p], LABELS[p], **OPTIONS.get(name, {})).per_point for p in parts]
+        [rs.MEASURES[name].estimate(model, POINTS[p], LABELS[p], **OPTIONS.get(name, {})).per_point for p in parts]
     )
 
 
@@ -230,7 +229,7 @@ def test_batches_share_their_directions() -> None:
         crossings.update(x)
     assert (
         float(crossings.compute())
-        == measured("boundary_crossings", model, POINTS, **OPTIONS["boundary_crossings"]).mean
+        == rs.MEASURES["boundary_crossings"].estimate(model, POINTS, **OPTIONS["boundary_crossings"]).mean
     )
 
 
@@ -324,7 +323,7 @@ def test_metrics_are_whole_on_every_process(tmp_path: Path) -> None:
     one_of_two(0, tmp_path)
     other.join()
     for name in ("boundary_crossings", "total_variation"):
-        whole = measured(name, network().eval(), POINTS, **OPTIONS.get(name, {}))
+        whole = rs.MEASURES[name].estimate(network().eval(), POINTS, **OPTIONS.get(name, {}))
         for rank, own in enumerate((20, 12)):
             mean, stderr, count = torch.load(tmp_path / str(rank))[name]
             assert mean == pytest.approx(whole.mean)

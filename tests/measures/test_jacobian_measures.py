@@ -12,7 +12,6 @@ from oracles import jacobians, sampled_boundary_length
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.measures import measured
 from regionscope.measures.draws import Draws
 from regionscope.measures.jacobians import Route, directions
 from regionscope.measures.rank import singular_values
@@ -525,7 +524,7 @@ def test_measures_leave_the_model_alone() -> None:
     state = torch.get_rng_state()
     for name in rs.MEASURES:
         options = {"directions": 2} if name == "boundary_crossings" else {}
-        measured(name, model, x, torch.tensor([0, 1, 0, 1]), **options)
+        rs.MEASURES[name].estimate(model, x, torch.tensor([0, 1, 0, 1]), **options)
     assert all(p.grad is None for p in model.parameters())
     assert torch.equal(state, torch.get_rng_state())
 

@@ -14,7 +14,7 @@ import regionscope as rs
 from regionscope import plots
 from regionscope.cli.models import Given
 from regionscope.datasets.sets import mnist_sample
-from regionscope.measures import measured, needs_labels
+from regionscope.measures.table import MEASURES, measure_named
 from regionscope.tables import aligned, write_rows
 from regionscope.training.checkpoints import load_model
 
@@ -108,8 +108,8 @@ def measure(
     count: int = 1000,
     sigma: float = 0.05,
     draws: int = 8,
-    eps: float = 0.1,
-    radius: float = 0.05,
+    eps: float = MEASURES["local_rank"].defaults["eps"],
+    radius: float = MEASURES["boundary_crossings"].defaults["radius"],
     out: Path | None = None,
     seed: int = 0,
 ) -> None:
@@ -150,12 +150,10 @@ def measure(
         "local_region_count": {"radius": radius},
     }
     rows = []
-    usual = [
-        name for name in rs.MEASURES if name != "local_region_count" and (points is None or not needs_labels(name))
-    ]
+    usual = [n for n, m in MEASURES.items() if n != "local_region_count" and (points is None or not m.needs_labels)]
     for name in measures or usual:
-        bar = {"show_progress": sys.stderr.isatty()}
-        rows.append(measured(name, net, data, labels, seed=seed, **options.get(name, {}), **bar).to_dict())
+        told = {**options.get(name, {}), "show_progress": sys.stderr.isatty()}
+        rows.append(measure_named(name).estimate(net, data, labels, seed=seed, **told).to_dict())
     print(f"{net!r}, {len(data)} points\n")
     print(table(rows, net.layers))
     if out is not None:

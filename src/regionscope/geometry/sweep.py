@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.geometry import kernels, predicates
 from regionscope.geometry.patterns import Boundaries, columns_of, numbered, owners, piece_numbers

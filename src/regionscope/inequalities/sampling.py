@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.inequalities.bound import Samples
 from regionscope.inequalities.chains import Chain

@@ -8,14 +8,13 @@
 There is a class for every measure, with its name: LocalComplexity, LocalRank, TotalVariation and so on.
 """
 
-import inspect
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from regionscope.integrations import extra
-from regionscope.measures import MEASURES, measured
+from regionscope.measures.table import MEASURES, measure_named
 from regionscope.points import first_tensor
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
@@ -48,10 +47,7 @@ class PointMetric(Metric):
 
     def __init__(self, model: Model | Network, *, seed: int = 0, **options: Any) -> None:
         super().__init__(**{name: options.pop(name) for name in SYNCHRONISING & options.keys()})
-        taken = inspect.signature(MEASURES[self.measure]).parameters.values()
-        allowed = [p.name for p in taken if p.kind is p.KEYWORD_ONLY and p.name not in ("generator", "differentiable")]
-        for name in options.keys() - set(allowed):
-            raise TypeError(f"{self.measure} has no option {name!r} here; it has {', '.join(allowed)}")
+        MEASURES[self.measure].check(options)
         self.held, self.seed, self.options = Held(model), seed, options
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("squares", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
@@ -62,7 +58,8 @@ class PointMetric(Metric):
         # some measures differentiate inside, which inference mode and its tensors do not allow
         with torch.inference_mode(False), torch.enable_grad(), evaluated(self.held.model):
             points, classes = first_tensor(data).clone(), None if labels is None else labels.clone()
-            found = measured(self.measure, self.held.model, points, classes, seed=self.seed, **self.options)
+            measure = MEASURES[self.measure]
+            found = measure.estimate(self.held.model, points, classes, seed=self.seed, **self.options)
         if not isinstance(found, Estimate):
             raise TypeError(f"with these options {self.measure} gives several results; make a metric for each")
         self.total = self.total + found.per_point.sum()
@@ -116,8 +113,7 @@ def metric(measure: str, model: Model | Network, **options: Any) -> PointMetric:
     >>> rank.compute()
     tensor(3., dtype=torch.float64)
     """
-    if measure not in METRICS:
-        raise ValueError(f"there is no measure {measure!r}; there are {', '.join(METRICS)}")
+    measure_named(measure)
     return METRICS[measure](model, **options)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.geometry.predicates import EPS
 from regionscope.measures.deformation import Deformation, add_squares, graph_sizes

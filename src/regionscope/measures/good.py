@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
+from tqdm.auto import tqdm
 
 from regionscope.points import all_points
 from regionscope.results import Estimate
@@ -13,7 +14,14 @@ from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
 
 
-def good_units(model: Model | Network, data: Data, *, batch_size: int = 1024, per_unit: bool = False) -> Estimate:
+def good_units(
+    model: Model | Network,
+    data: Data,
+    *,
+    batch_size: int = 1024,
+    per_unit: bool = False,
+    show_progress: bool = False,
+) -> Estimate:
     """The number of units that are good at each point: open units lead from them to the output (LC A.1, HR).
 
     A unit is good if the derivative of a generic combination of the outputs by what leaves the unit is not zero; for
@@ -28,7 +36,8 @@ def good_units(model: Model | Network, data: Data, *, batch_size: int = 1024, pe
     net = as_network(model, points[:1])
     points = net.checked(points)
     none = torch.zeros(len(points), 0, dtype=torch.bool, device=points.device)
-    masks = [torch.cat(good_masks(net, x), dim=1) for x in points.split(batch_size)] if net.sites else [none]
+    bar = tqdm(points.split(batch_size), desc="good units", disable=not show_progress)
+    masks = [torch.cat(good_masks(net, x), dim=1) for x in bar] if net.sites else [none]
     mask = torch.cat(masks)
     layers = net.by_layer(mask.double()).cpu()
     return Estimate(

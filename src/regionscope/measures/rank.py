@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.measures.jacobians import Routes, directions, exact_directions, points_at_once, unit_directions
 from regionscope.measures.noise import slope_errors

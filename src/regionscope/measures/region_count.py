@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.geometry import kernels
 from regionscope.geometry.planes import Planes, check_size

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, attacked
 from regionscope.measures.classification import checked_labels, leads

@@ -4,7 +4,7 @@ import math
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.measures.draws import Draws
 from regionscope.measures.jacobians import Route, directions, exact_directions, looked_at, points_at_once

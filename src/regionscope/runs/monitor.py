@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor, nn
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
-from regionscope.measures import DEFAULTS, MEASURES, measured, needs_labels
+from regionscope.measures.table import MEASURES, measure_named
 from regionscope.results import merged
 from regionscope.runs.processes import agreed, gathered, leads, own_part
 from regionscope.runs.run import Run, flat
@@ -25,13 +25,7 @@ from regionscope.types import Model
 
 Probe = Tensor | tuple[Tensor, Tensor]  # points, perhaps with labels
 Measure = Callable[..., Any]  # of the model and points: an Estimate, or anything with to_dict
-USUAL = ("boundary_crossings", "local_complexity", "local_rank", "total_variation")
-# Averaged over many points, a few draws at each leave less error than the points do; singular values are dear.
-FRUGAL: dict[str, dict[str, Any]] = {
-    "local_complexity": {"draws": 2, "engine": "probes", "probes": 4},
-    "local_rank": {"points": 64},
-    "robust_accuracy": {"restarts": 1, "steps": 10},
-}
+USUAL = tuple(name for name, m in MEASURES.items() if m.watching is not None and not m.needs_labels)
 
 
 class Logger(Protocol):
@@ -206,7 +200,7 @@ class Monitor:
             with self._forgiven(f"{probe}/{measure}"):
                 found = options(unwrapped(self.model), points)
             return None if found is None else as_dict(found)
-        if labels is None and needs_labels(measure):
+        if labels is None and MEASURES[measure].needs_labels:
             return None  # another probe has labels
         part, error = None, None
         options = dict(options)
@@ -215,7 +209,7 @@ class Monitor:
         try:
             if x is not None and len(x):
                 net = trace(unwrapped(self.model), x[:1], allow_smooth=True)
-                part = measured(measure, net, x, y, seed=self.seed, **options)
+                part = MEASURES[measure].estimate(net, x, y, seed=self.seed, **options)
         except Exception as failure:
             error = failure
         parts = gathered((part, error))
@@ -322,15 +316,17 @@ def checked_measures(
     if isinstance(measures, str):
         raise TypeError(f"measures must be several names or a dict, got the text {measures!r}; write [{measures!r}]")
     given = dict(measures) if isinstance(measures, Mapping) else {name: {} for name in measures}
+    found: dict[str, dict[str, Any] | Measure] = {}
     for name, options in given.items():
         if callable(options):
+            found[name] = options
             continue
-        if name not in MEASURES:
-            raise ValueError(f"there is no measure {name!r}; there are {', '.join(MEASURES)}, or give a function")
-        if needs_labels(name) and all(labels is None for _, labels in probes.values()):
+        measure = measure_named(name)
+        if measure.needs_labels and all(labels is None for _, labels in probes.values()):
             raise ValueError(f"{name} needs labels; give a probe as (points, labels)")
-    usual = {name: DEFAULTS.get(name, {}) | FRUGAL.get(name, {}) for name in given}
-    return {name: o if callable(o) else usual[name] | dict(o) for name, o in given.items()}
+        measure.check({n: o for n, o in options.items() if n != "points"})
+        found[name] = {**measure.defaults, **(measure.watching or {}), **options}
+    return found
 
 
 def describe(points: Tensor) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from regionscope.datasets.sets import Dataset, Split
 from regionscope.runs.monitor import Logger, Monitor, log_steps
