@@ -9,16 +9,17 @@ from torch import Tensor, nn
 from torch.func import jacrev, vmap
 
 import regionscope as rs
-from regionscope.measures.jacobians import Route, directions, points_at_once
+from regionscope.machine import points_at_once
+from regionscope.measures.jacobians import Route, chosen_directions, tangent_floats
 
 
 def all_norms(net: rs.Network, x: Tensor) -> Callable[[], None]:
-    along = directions(net)
+    along = chosen_directions(net)
 
     def run() -> None:
         with torch.no_grad():
             route = Route(net, along)
-            for part in x[route.order(x)].split(points_at_once(net, along)):
+            for part in x[route.order(x)].split(points_at_once(tangent_floats(net, along))):
                 route.follow(part, lambda i, z, t: along.norms(t))  # type: ignore[arg-type]
 
     return run
@@ -62,7 +63,7 @@ def ratios() -> Iterator[Ratio]:
         value = cost(ours, obvious(model, x, at_once), rounds=5)
         name = f"gradient norms of all units of 784-200x4-10, 1000 points, against vmap(jacrev) on {at_once} at once"
         yield Ratio(name, value, 1 / 15)
-    needed = products(1000, 200, 200, 3, points_at_once(net, directions(net)))
+    needed = products(1000, 200, 200, 3, points_at_once(tangent_floats(net, chosen_directions(net))))
     yield Ratio("the same, against the matrix products it needs with all units open", cost(ours, needed, rounds=7), 2.5)
 
     resnet, pictures = resnet18(), torch.randn(100, 3, 32, 32)
@@ -70,7 +71,9 @@ def ratios() -> Iterator[Ratio]:
 
     def complexity() -> rs.Estimate:
         generator = torch.Generator().manual_seed(0)
-        return rs.local_complexity(deep, pictures, draws=1, good=False, engine="probes", probes=32, generator=generator)
+        return rs.local_complexity(
+            deep, pictures, draws=1, good=False, method="random", directions=32, generator=generator
+        )
 
     def forward() -> None:
         with torch.no_grad():
@@ -79,11 +82,13 @@ def ratios() -> Iterator[Ratio]:
                     resnet(part)
 
     yield Ratio(
-        "LC of ResNet18, 100 points, 32 probes, in 33 x 100 forward passes", cost(complexity, forward, rounds=1), 2.5
+        "LC of ResNet18, 100 points, 32 directions, in 33 x 100 forward passes",
+        cost(complexity, forward, rounds=1),
+        2.5,
     )
     found = complexity()
     yield Ratio("the same: relative standard error of LC", found.stderr / found.mean, 0.05)
     memory = peak_memory(
-        "rs.local_complexity(networks.resnet18(), torch.randn(100, 3, 32, 32), draws=1, good=False, engine='probes')"
+        "rs.local_complexity(networks.resnet18(), torch.randn(100, 3, 32, 32), draws=1, good=False, method='random')"
     )
     yield Ratio("the same: peak memory in GB, in a process of its own", memory, 2)

@@ -16,7 +16,7 @@ HOUSE = {
     "machine": "",
     "files": "",
     "tables": "",
-    "tracing": "undisturbed steps activations decompositions lifting program operations network recording trace",
+    "tracing": "undisturbed steps activations decompositions lifting program operations network recording trace given",
     "geometry": "predicates patterns planes pieces rounding rational tournaments kernels sweep subdivision maps"
     " decision line_cells plane_cells certificates",
     "measures": "draws classification tangents good jacobians noise neighbourhoods complexity expected deformation"

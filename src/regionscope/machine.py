@@ -1,10 +1,22 @@
-"""How freed memory is kept for the next use."""
+"""How much is done at once, and how freed memory is kept for the next use."""
 
 from functools import cache
 
 import torch
 
 LARGEST = 31 << 20  # bytes; the C library takes no chunk above 32 MB for an example
+FLOATS_AT_ONCE = 1 << 21  # in float64 half of that: such an array stays in the heap
+
+
+def points_at_once(floats_per_point: int, batch_size: int | None = None, *, floats: int = FLOATS_AT_ONCE) -> int:
+    """How many points to take together: `batch_size`, or so many that an array for all has about so many floats.
+
+    >>> points_at_once(1000, floats=8000), points_at_once(1000, 5), points_at_once(1 << 30)
+    (8, 5, 1)
+    """
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    return batch_size or max(1, floats // max(1, floats_per_point))
 
 
 @cache

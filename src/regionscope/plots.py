@@ -263,3 +263,20 @@ def bounds(found: Any, ax: Any = None) -> Any:
     ax.set_axisbelow(True)
     ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, frameon=False)
     return ax
+
+
+def estimate(found: Any, ax: Any = None) -> Any:
+    """The mean of each layer with its standard error; with one layer or none, a histogram of the points."""
+    ax = ax or plt.figure(figsize=(4, 3), layout="constrained").add_subplot()
+    ax.set_title(f"{found.name}, {found.n:,} points", fontsize=10)
+    if len(found.layer_numbers) > 1:
+        errors = found.per_layer.std(axis=0, ddof=1) / np.sqrt(found.n) if found.n > 1 else None
+        ax.bar(found.layer_numbers, found.per_layer.mean(axis=0), yerr=errors, color="0.7", capsize=2)
+        ax.set(xlabel="layer", ylabel=found.quantity, xticks=found.layer_numbers)
+        return ax
+    finite = found.per_point[np.isfinite(found.per_point)]
+    ax.hist(finite, bins="auto" if len(finite) and np.ptp(finite) > 0 else 1, color="0.7")
+    if len(finite):
+        ax.axvline(finite.mean(), color=BOUNDARY, lw=1.2)
+    ax.set(xlabel=found.quantity, ylabel="points")
+    return ax

@@ -3,41 +3,57 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.types import Data
+from regionscope.types import Array, Data
+
+ARRAYS = (Tensor, np.ndarray)
+
+
+def as_tensor(values: Any) -> Tensor:
+    """A tensor without its gradients, or an array or list of numbers as one, in its own dtype."""
+    if isinstance(values, np.ndarray):
+        return torch.from_numpy(np.require(values, requirements=["C", "W"]))  # a copy where torch could not share it
+    found: Tensor = torch.as_tensor(values)
+    return found.detach()
+
+
+def first_array(batch: Any) -> Array:
+    """The inputs in a batch as loaders give it: a tensor or array, or the first one of a tuple or dict."""
+    if isinstance(batch, ARRAYS):
+        return batch
+    if isinstance(batch, Mapping | list | tuple):
+        for entry in batch.values() if isinstance(batch, Mapping) else batch:
+            if isinstance(entry, ARRAYS):
+                return entry
+    raise TypeError(f"a batch must be a tensor or array, or a tuple or dict that holds one, got {type(batch).__name__}")
 
 
 def first_tensor(batch: Any) -> Tensor:
-    """The inputs in a batch as loaders give it: a tensor, or the first tensor of a tuple or dict."""
-    entries = batch.values() if isinstance(batch, Mapping) else batch
-    if isinstance(batch, Tensor):
-        return batch
-    if isinstance(batch, Mapping | list | tuple):
-        for entry in entries:
-            if isinstance(entry, Tensor):
-                return entry
-    raise TypeError(f"a batch must be a tensor, or a tuple or dict that holds one, got {type(batch).__name__}")
+    """The same as a tensor."""
+    return as_tensor(first_array(batch))
 
 
-def batches(data: Data, batch_size: int | None = None) -> Iterator[Tensor]:
-    """The points of a tensor or of an iterable of batches (tensor, tuple or dict), at most `batch_size` at a time."""
+def batches(data: Data, batch_size: int | None = None) -> Iterator[Array]:
+    """The points of a tensor or array, or of an iterable of batches (or tuples or dicts), at most so many at a time."""
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     found = False
-    for batch in [data] if isinstance(data, Tensor) else data:
-        points = first_tensor(batch).detach()
-        for part in points.split(batch_size or max(1, len(points))) if len(points) else ():
+    for batch in [data] if isinstance(data, ARRAYS) else data:
+        points = first_array(batch)
+        for start in range(0, len(points), batch_size or max(1, len(points))):
             found = True
-            yield part
+            yield points if batch_size is None else points[start : start + batch_size]
     if not found:
         raise ValueError("there are no points in the data")
 
 
 def all_points(data: Data) -> Tensor:
     """All points of the data in one tensor (n, ...)."""
-    return data.detach() if isinstance(data, Tensor) and len(data) else torch.cat(list(batches(data)))
+    parts = [as_tensor(part) for part in batches(data)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 # families of points

@@ -14,15 +14,15 @@ class Estimate:
     """A measure at points: one number a point, and its mean with the standard error over points.
 
     `exact` says that the number at each point has no error of its own; otherwise `point_stderr` is that error, if it
-    can be told. `unit` says what is counted. `tensor` is the mean with its gradients, if asked for; copies and pickles
-    have it without.
+    can be told. `quantity` says what the number is. `tensor` is the mean with its gradients, if asked for; copies and
+    pickles have it without.
     """
 
     name: str
     per_point: NDArray[np.float64]  # (n,)
     per_layer: NDArray[np.float64] | None = None  # (n, layers)
     exact: bool = False
-    unit: str = ""
+    quantity: str = ""
     point_stderr: NDArray[np.float64] | None = None  # (n,)
     per_unit: NDArray[Any] | None = None  # (n, units), if asked for
     tensor: Tensor | None = field(default=None, repr=False)
@@ -63,12 +63,41 @@ class Estimate:
         layers = None if self.per_layer is None else self.per_layer.mean(axis=0).tolist()
         return {
             "name": self.name, "mean": self.mean, "stderr": self.stderr, "n": self.n, "exact": self.exact,
-            "unit": self.unit, "per_layer": layers,
+            "quantity": self.quantity, "per_layer": layers,
         }  # fmt: skip
 
+    @property
+    def layer_numbers(self) -> tuple[int, ...]:
+        """Of the columns of `per_layer`."""
+        return () if self.per_layer is None else tuple(range(1, self.per_layer.shape[1] + 1))
 
-def merged(parts: Sequence[Estimate], *, interleaved: bool = False) -> Estimate:
-    """The estimate at all points of several: one part after the other, or taking turns, as slices x[k::m] do."""
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What is known of each point, (n,) each: the number by the name of the measure, its error, every layer."""
+        found = {self.name: self.per_point}
+        if self.point_stderr is not None:
+            found["stderr"] = self.point_stderr
+        for number, layer in enumerate(self.layer_numbers):
+            assert self.per_layer is not None
+            found[f"layer {layer}"] = self.per_layer[:, number]
+        return found
+
+    def to_pandas(self) -> Any:
+        """A table with one row a point and the `columns`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas: pip install 'regionscope[pandas]'") from error
+        return pandas.DataFrame(self.columns()).rename_axis("point")
+
+    def plot(self, ax: Any = None) -> Any:
+        """The mean of each layer, or how the points are spread if there is one; see `regionscope.plots.estimate`."""
+        from regionscope import plots
+
+        return plots.estimate(self, ax)
+
+
+def joint_estimate(parts: Sequence[Estimate], *, interleaved: bool = False) -> Estimate:
+    """The estimate at the points of all parts: one part after the other, or taking turns, as slices x[k::m] do."""
 
     def together(arrays: list[NDArray[Any] | None]) -> NDArray[Any] | None:
         given = [array for array in arrays if array is not None]

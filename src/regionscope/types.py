@@ -14,4 +14,5 @@ Words = NDArray[np.uint64]  # bits, 64 at a time
 Bools = NDArray[np.bool_]
 
 Model = nn.Module | Callable[[Tensor], Any]
-Data = Tensor | Iterable[Any]  # points, or batches of them as loaders give
+Array = Tensor | NDArray[Any]  # of torch or of numpy
+Data = Array | Iterable[Any]  # points, or batches of them as loaders give

@@ -10,6 +10,7 @@ from oracles import naive_crossings
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.machine import FLOATS_AT_ONCE
 from regionscope.measures import neighbourhoods
 from regionscope.measures.confirmations import DIAMOND
 from regionscope.measures.neighbourhoods import passage, random_frame
@@ -244,7 +245,7 @@ def test_memory_does_not_grow_with_the_number_of_points(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(neighbourhoods.Bundle, "embedded", watched)
     rs.boundary_crossings(model, torch.zeros(1000, 10), radius=1.0, directions=5)
-    assert max(sizes) <= neighbourhoods.FLOATS_AT_ONCE and sum(sizes) == 1000 * 10 * 1000
+    assert max(sizes) <= FLOATS_AT_ONCE and sum(sizes) == 1000 * 10 * 1000
 
 
 def test_the_model_comes_back_as_it_was() -> None:

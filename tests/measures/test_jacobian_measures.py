@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.measures.draws import Draws
-from regionscope.measures.jacobians import Route, directions
+from regionscope.measures.jacobians import Route, chosen_directions
 from regionscope.measures.rank import singular_values
 from regionscope.measures.tangents import gram_of, roots
 
@@ -23,9 +23,9 @@ def each(request: pytest.FixtureRequest) -> Case:
     return case(request.param)
 
 
-def gradient_norms(net: rs.Network, x: Tensor, engine: str, probes: int = 32, seed: int = 0) -> list[Tensor]:
+def gradient_norms(net: rs.Network, x: Tensor, method: str, number: int = 32, seed: int = 0) -> list[Tensor]:
     found: dict[int, Tensor] = {}
-    along = directions(net, engine, probes)
+    along = chosen_directions(net, method, number)
     numbers = Draws(torch.Generator().manual_seed(seed))
     vectors = None if along.exact else along.drawn(x, (0,), numbers).transpose(0, 1)
     with torch.no_grad():
@@ -33,14 +33,14 @@ def gradient_norms(net: rs.Network, x: Tensor, engine: str, probes: int = 32, se
     return [found[i] for i in range(len(net.sites))]
 
 
-# the engine
+# gradients along directions
 
 
-@pytest.mark.parametrize("engine", ["auto", "gram", "jacobian"])
-def test_gradient_norms_are_those_of_the_jacobians(each: Case, engine: str) -> None:
+@pytest.mark.parametrize("method", ["auto", "gram", "jacobian"])
+def test_gradient_norms_are_those_of_the_jacobians(each: Case, method: str) -> None:
     net = rs.trace(each.model, each.points)
     expected, _ = jacobians(net, each.points)
-    for found, jacobian in zip(gradient_norms(net, each.points, engine), expected, strict=True):
+    for found, jacobian in zip(gradient_norms(net, each.points, method), expected, strict=True):
         assert torch.allclose(found, jacobian.norm(dim=2), rtol=1e-4, atol=1e-6)
 
 
@@ -48,7 +48,7 @@ def test_random_directions_are_unbiased(each: Case) -> None:
     net = rs.trace(each.model, each.points[:2])
     expected = torch.cat([j.norm(dim=2) for j in jacobians(net, each.points[:2])[0]], dim=1).sum(dim=1)
     runs = [
-        torch.cat(gradient_norms(net, each.points[:2], "probes", probes=4, seed=s), dim=1).sum(dim=1)
+        torch.cat(gradient_norms(net, each.points[:2], "random", number=4, seed=s), dim=1).sum(dim=1)
         for s in range(100)
     ]
     drawn = torch.stack(runs).double()
@@ -59,7 +59,7 @@ def test_random_directions_are_unbiased(each: Case) -> None:
 def test_derivatives_are_finite_differences(each: Case) -> None:
     net = rs.trace(each.model, each.points).frozen()
     x = each.points.double()
-    along = directions(net, "jacobian")
+    along = chosen_directions(net, "jacobian")
     tangents = Route(net, along, output=True).follow(x)
     step = 1e-7
     for k in range(min(3, len(along.vectors))):
@@ -75,7 +75,7 @@ def test_smooth_networks_are_differentiated_too() -> None:
     expected, out = jacobians(net, x)
     assert torch.allclose(gradient_norms(net, x, "jacobian")[0], expected[0].norm(dim=2))
     assert rs.total_variation(net, x).per_point == pytest.approx(out.flatten(1).norm(dim=1).numpy())
-    assert "unit-boundary" in rs.local_complexity(net, x, draws=2).unit
+    assert "unit-boundary" in rs.local_complexity(net, x, draws=2).quantity
 
 
 class Skipping(nn.Module):
@@ -97,13 +97,13 @@ class Skipping(nn.Module):
 def test_wide_networks_with_and_without_shortcuts_have_the_gradients_of_autograd(around: str) -> None:
     model, x = Skipping(around).requires_grad_(False), torch.randn(9, 150)
     net = rs.trace(model, x)
-    route = Route(net, directions(net, "gram"), output=True)
+    route = Route(net, chosen_directions(net, "gram"), output=True)
     assert bool(route.grams) == (around == "nothing")  # other directions at every point only where they may be taken
     expected, out = jacobians(net, x)
     for found, jacobian in zip(gradient_norms(net, x, "gram"), expected, strict=True):
         assert torch.allclose(found, jacobian.norm(dim=2), rtol=1e-5)
     assert torch.allclose(route.along.norms(route.follow(x)), out.flatten(2).norm(dim=2), rtol=1e-5)
-    spectra = singular_values(net, x, engine="gram", batch_size=4)
+    spectra = singular_values(net, x, method="gram", batch_size=4)
     for found, jacobian in zip(spectra, expected, strict=True):
         assert torch.allclose(found, torch.linalg.svdvals(jacobian)[:, :90], atol=1e-5)
 
@@ -111,11 +111,11 @@ def test_wide_networks_with_and_without_shortcuts_have_the_gradients_of_autograd
 def test_points_come_back_in_their_order_however_they_are_taken() -> None:
     model, x = Skipping("nothing").requires_grad_(False), torch.randn(30, 150)
     net = rs.trace(model, x)
-    order = Route(net, directions(net, "gram")).order(x)
+    order = Route(net, chosen_directions(net, "gram")).order(x)
     opened = (model.first(x) > 0).sum(dim=1)[order]
     assert (opened.diff() >= 0).all() and not torch.equal(order, torch.arange(30))
     found = rs.local_complexity(
-        net, x, sigma=1e-9, good=False, density=False, engine="gram", batch_size=4, per_unit=True, draws=2
+        net, x, sigma=1e-9, good=False, density=False, method="gram", batch_size=4, per_unit=True, draws=2
     )
     expected = torch.cat([j.norm(dim=2) for j in jacobians(net, x)[0]], dim=1)
     assert found.per_unit == pytest.approx(expected.numpy(), rel=1e-5)
@@ -153,11 +153,11 @@ def test_no_other_directions_where_double_precision_is_not_far_beyond_or_gradien
     model = nn.Sequential(nn.Linear(150, 90), nn.ReLU(), nn.Linear(90, 90), nn.ReLU(), nn.Linear(90, 2))
     x = torch.randn(4, 150)
     net = rs.trace(model, x)
-    assert not Route(net, directions(net, "gram")).grams
+    assert not Route(net, chosen_directions(net, "gram")).grams
     with torch.no_grad():
-        assert not Route(net.frozen(), directions(net.frozen(), "gram")).grams  # in double precision
-        assert not Route(net, directions(net, "jacobian")).grams
-        assert Route(net, directions(net, "gram")).grams
+        assert not Route(net.frozen(), chosen_directions(net.frozen(), "gram")).grams  # in double precision
+        assert not Route(net, chosen_directions(net, "jacobian")).grams
+        assert Route(net, chosen_directions(net, "gram")).grams
 
 
 def test_a_wide_layer_that_is_closed_everywhere_has_no_gradients_behind_it() -> None:
@@ -170,11 +170,11 @@ def test_a_wide_layer_that_is_closed_everywhere_has_no_gradients_behind_it() -> 
 
 def test_a_first_layer_that_sees_little_needs_few_directions() -> None:
     net = rs.trace(mlp(100, 7, 30, 2), torch.zeros(1, 100))
-    assert directions(net).engine == "gram"
-    assert len(directions(net).vectors) == 7
-    assert directions(rs.trace(mlp(3, 7, 2), torch.zeros(1, 3))).engine == "jacobian"
+    assert chosen_directions(net).method == "gram"
+    assert len(chosen_directions(net).vectors) == 7
+    assert chosen_directions(rs.trace(mlp(3, 7, 2), torch.zeros(1, 3))).method == "jacobian"
     wide = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU())
-    assert directions(rs.trace(wide, torch.zeros(1, 3, 32, 32))).engine == "probes"
+    assert chosen_directions(rs.trace(wide, torch.zeros(1, 3, 32, 32))).method == "random"
 
 
 # local complexity
@@ -300,16 +300,16 @@ def test_leaving_good_out_gives_an_upper_bound(each: Case) -> None:
     assert with_good.per_layer.sum(axis=1) == pytest.approx(with_good.per_point)
 
 
-def test_engines_agree_on_local_complexity() -> None:
+def test_methods_agree_on_local_complexity() -> None:
     model, x = mlp(30, 10, 10, 2), torch.randn(200, 30)
     found = {
-        engine: rs.local_complexity(
-            model, x, engine=engine, sigma=0.3, draws=16, probes=64, generator=torch.Generator().manual_seed(0)
+        method: rs.local_complexity(
+            model, x, method=method, sigma=0.3, draws=16, directions=64, generator=torch.Generator().manual_seed(0)
         )
-        for engine in ("gram", "jacobian", "probes")
+        for method in ("gram", "jacobian", "random")
     }
     assert found["gram"].mean == pytest.approx(found["jacobian"].mean, rel=1e-4)
-    assert abs(found["probes"].mean - found["gram"].mean) < 0.05 * found["gram"].mean
+    assert abs(found["random"].mean - found["gram"].mean) < 0.05 * found["gram"].mean
 
 
 def test_noise_on_the_weights_changes_little_when_it_is_small() -> None:
@@ -538,7 +538,7 @@ def test_measures_leave_the_model_alone() -> None:
         (rs.local_complexity, {"sigma": 0.0}, "sigma must be positive"),
         (rs.local_complexity, {"sigma": [0.1, 0.1, 0.1]}, "one number or 1"),
         (rs.local_complexity, {"draws": 0}, "draws must be at least 1"),
-        (rs.local_complexity, {"engine": "magic"}, "engine must be one of"),
+        (rs.local_complexity, {"method": "magic"}, "method must be one of"),
         (rs.local_complexity, {"data": torch.zeros(0, 3)}, "no points"),
         (rs.local_complexity, {"data": torch.full((2, 3), torch.nan)}, "NaN"),
         (rs.local_complexity, {"model": nn.Linear(3, 2)}, "no activation sites"),
@@ -568,19 +568,19 @@ def test_what_bends_before_the_first_site_is_not_taken_for_affine() -> None:
     model = nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2)).double()
     x = torch.randn(4, 20).double()
     net = rs.trace(model, x, allow_smooth=True)
-    assert directions(net).engine == "gram"
+    assert chosen_directions(net).method == "gram"
     expected, out = jacobians(net, x)
     assert torch.allclose(gradient_norms(net, x, "gram")[0], expected[0].norm(dim=2))
-    assert rs.total_variation(net, x, engine="gram").per_point == pytest.approx(out.flatten(1).norm(dim=1).numpy())
+    assert rs.total_variation(net, x, method="gram").per_point == pytest.approx(out.flatten(1).norm(dim=1).numpy())
 
 
-def test_engines_agree_when_the_weights_are_noisy() -> None:
+def test_methods_agree_when_the_weights_are_noisy() -> None:
     """The gradients of noisy first weights leave the space that those without noise span."""
     model, x = mlp(30, 6, 6, 2).double(), torch.randn(5, 30).double()
     found = [
         rs.local_complexity(
-            model, x, sigma=0.3, weight_noise=True, engine=engine, draws=8, generator=torch.Generator().manual_seed(0)
+            model, x, sigma=0.3, weight_noise=True, method=method, draws=8, generator=torch.Generator().manual_seed(0)
         ).per_point
-        for engine in ("gram", "jacobian")
+        for method in ("gram", "jacobian")
     ]
     assert found[0] == pytest.approx(found[1])

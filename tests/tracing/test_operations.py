@@ -166,8 +166,8 @@ def assert_right(model: Model, d: int, tolerance: float = 1e-12) -> None:
     assert_lifted(net, x, tolerance)
     jacobian = (model(torch.eye(d, dtype=x.dtype)) - model(torch.zeros(1, d, dtype=x.dtype))).T
     steepness = (jacobian**2 * (1 + (z > 0).double())[:, :, None]).sum(dim=(1, 2)).sqrt()
-    for engine in ("jacobian", "gram"):
-        assert_close(rs.total_variation(net, x, engine=engine).per_point, steepness, 10 * tolerance)
+    for method in ("jacobian", "gram"):
+        assert_close(rs.total_variation(net, x, method=method).per_point, steepness, 10 * tolerance)
     slopes = jacobian.norm(dim=1)
     distances = torch.where(slopes > 1e-9, z.abs() / slopes, torch.inf)
     assert_close(rs.boundary_distance(net, x).per_point, distances.amin(dim=1), 10 * tolerance)
@@ -328,8 +328,8 @@ def assert_bends(model: Model, x: Tensor, net: rs.Network | None = None) -> rs.N
     for n in (1, 2, N):
         assert_close(net(x[:n]).reshape(n, -1), y[:n], 1e-12)
     assert_lifted(net, x, 1e-12)
-    for engine in ("jacobian", "gram"):
-        found = rs.total_variation(net, x, engine=engine).per_point
+    for method in ("jacobian", "gram"):
+        found = rs.total_variation(net, x, method=method).per_point
         assert_close(found, jacobian.norm(dim=(1, 2)), 1e-8)
     reach = torch.as_tensor(rs.boundary_distance(net, x).per_point).clamp(max=10.0)
     for seed in range(3):

@@ -62,7 +62,7 @@ def test_prelu_gradient(activation: nn.Module) -> None:
     net = rs.trace(model, x, allow_smooth=True)
     for measure in (
         lambda: rs.total_variation(net, x, differentiable=True),
-        lambda: rs.total_variation(net, x, engine="jacobian", differentiable=True),
+        lambda: rs.total_variation(net, x, method="jacobian", differentiable=True),
         lambda: rs.local_complexity(
             net, x, draws=2, differentiable=True, generator=torch.Generator().manual_seed(0), good=False
         ),
@@ -87,24 +87,24 @@ def test_probes_bias() -> None:
     x = torch.zeros(20, 1500)
     assert rs.total_variation(lambda x: 1.0 * x, x).per_point == pytest.approx(1500**0.5, rel=1e-5)
     with pytest.raises(ValueError, match="no unbiased norm of several outputs"):
-        rs.total_variation(lambda x: 1.0 * x, x, engine="probes", probes=1)
+        rs.total_variation(lambda x: 1.0 * x, x, method="random", directions=1)
     w = torch.randn(1, 400)
-    for probes in (1, 2, 5):
-        generator = torch.Generator().manual_seed(probes)
+    for directions in (1, 2, 5):
+        generator = torch.Generator().manual_seed(directions)
         found = rs.total_variation(
-            lambda x: x @ w.T, torch.zeros(3000, 400), engine="probes", probes=probes, generator=generator
+            lambda x: x @ w.T, torch.zeros(3000, 400), method="random", directions=directions, generator=generator
         )
         assert found.mean == pytest.approx(float(w.norm()), abs=4 * found.stderr)
 
 
-@pytest.mark.parametrize("engine", ["auto", "probes"])
-def test_the_batch_size_does_not_change_what_is_drawn(engine: str) -> None:
+@pytest.mark.parametrize("method", ["auto", "random"])
+def test_the_batch_size_does_not_change_what_is_drawn(method: str) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).double()
     x = torch.randn(30, 4, dtype=D)
     found = [
         rs.local_complexity(
-            model, x, draws=4, engine=engine, batch_size=size, generator=torch.Generator().manual_seed(0)
+            model, x, draws=4, method=method, batch_size=size, generator=torch.Generator().manual_seed(0)
         ).per_point
         for size in (None, 1, 7, 30)
     ]

@@ -30,10 +30,11 @@ from regionscope.geometry.sweep import (
     say_if_compiling,
 )
 from regionscope.geometry.tournaments import Tournament
+from regionscope.points import as_tensor
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.recording import UnsupportedModel
 from regionscope.tracing.trace import as_network
-from regionscope.types import Floats, Indices, Ints, Model, Words
+from regionscope.types import Array, Floats, Indices, Ints, Model, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +140,8 @@ class LineCells:
 
 def line_cells(
     model: Model | Network,
-    start: Tensor,
-    end: Tensor,
+    start: Array,
+    end: Array,
     *,
     certified: bool = False,
     max_cells: int = 10_000_000,
@@ -158,7 +159,7 @@ def line_cells(
     >>> len(cells), cells.breakpoints
     (3, array([0.25, 0.75]))
     """
-    start, end = start.detach(), end.detach()
+    start, end = as_tensor(start), as_tensor(end)
     if start.shape != end.shape:
         raise ValueError(f"start and end must have one shape, got {tuple(start.shape)} and {tuple(end.shape)}")
     net = exact(as_network_of_points(model, start))
@@ -170,7 +171,7 @@ def line_cells(
 
 def curve_cells(
     model: Model | Network,
-    points: Tensor,
+    points: Array,
     *,
     closed: bool = False,
     certified: bool = False,
@@ -193,8 +194,8 @@ def curve_cells(
     """
     if len(points) < 2:
         raise ValueError(f"a curve needs at least 2 points, got {len(points)}")
-    net = exact(as_network(model, points))
-    curve = net_points(net, torch.cat([points, points[:1]]).detach() if closed else points.detach())
+    net, points = exact(as_network(model, points)), as_tensor(points)
+    curve = net_points(net, torch.cat([points, points[:1]]) if closed else points)
     moved = np.flatnonzero(steps(curve) > 0) + 1
     corners = np.concatenate([[0], moved if len(moved) else [1]])
     return cells_along(net, [curve[corners]], max_cells, show_progress, certified)[0]

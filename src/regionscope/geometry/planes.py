@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from regionscope.geometry.predicates import COLLINEAR, CONVEX, ORTHONORMAL
-from regionscope.types import Floats
+from regionscope.points import as_tensor
+from regionscope.types import Array, Floats
 
 SQUARE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 
@@ -31,7 +32,7 @@ class Plane:
     domain: Any
 
     def __post_init__(self) -> None:
-        origin = torch.as_tensor(self.origin).detach().cpu().double()
+        origin = as_tensor(self.origin).cpu().double()
         axes, domain = as_array(self.axes), as_array(self.domain)
         if axes.shape != (2, origin.numel()):
             raise ValueError(f"axes must be (2, {origin.numel()}) for this origin, got {axes.shape}")
@@ -44,7 +45,7 @@ class Plane:
         object.__setattr__(self, "domain", convex(domain))
 
     @staticmethod
-    def through(a: Tensor, b: Tensor, c: Tensor, *, margin: float = 1.0) -> "Plane":
+    def through(a: Array, b: Array, c: Array, *, margin: float = 1.0) -> "Plane":
         """Through three points: a square centred at their circumcentre, its half-side `margin` circumradii (HR 3.3)."""
         check_size("margin", margin)
         p, q, r = (as_array(point).ravel() for point in (a, b, c))
@@ -65,16 +66,18 @@ class Plane:
         return Plane(torch.from_numpy(origin), axes, margin * radius * SQUARE)
 
     @staticmethod
-    def around(x: Tensor, radius: float, *, generator: torch.Generator | None = None) -> "Plane":
+    def around(x: Array, radius: float, *, generator: torch.Generator | None = None) -> "Plane":
         """A square of half-side `radius` around a point, in a random direction."""
         check_size("radius", radius)
+        x = as_tensor(x)
         planes = Planes.around(x[None], radius, generator=generator)
         return Plane(x, planes.axes[0].numpy(), planes.domain)
 
     @staticmethod
-    def coordinates(x: Tensor, axes: tuple[int, int] = (0, 1), *, radius: float = 1.0) -> "Plane":
+    def coordinates(x: Array, axes: tuple[int, int] = (0, 1), *, radius: float = 1.0) -> "Plane":
         """A square of half-side `radius` around a point, along two entries of the input: the whole of a 2-D input."""
         check_size("radius", radius)
+        x = as_tensor(x)
         if axes[0] == axes[1] or not all(0 <= axis < x.numel() for axis in axes):
             raise ValueError(f"axes must be two different entries of an input with {x.numel()}, got {axes}")
         return Plane(x, np.eye(x.numel())[list(axes)], radius * SQUARE)
@@ -89,7 +92,7 @@ class Plane:
         flat = self.origin.flatten() + torch.from_numpy(as_array(u) @ self.axes)
         return flat.reshape(-1, *self.origin.shape)
 
-    def project(self, x: Tensor) -> Floats:
+    def project(self, x: Array) -> Floats:
         """Points (n, ...) -> the coordinates (n, 2) of their nearest points on the plane."""
         flat = as_array(x).reshape(len(x), self.origin.numel()) - self.origin.flatten().numpy()
         return np.asarray(flat @ self.axes.T)

@@ -13,9 +13,8 @@ from regionscope.inequalities.constants import KINDS, constants
 from regionscope.inequalities.representation import balanced
 from regionscope.inequalities.sampling import sampled
 from regionscope.inequalities.univariate import univariate_certificate
-from regionscope.points import all_points
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
 
 OF_COMPLEXITY = (
@@ -57,9 +56,8 @@ def bounds(
         raise ValueError(f"draws must be at least 1, got {draws}")
     if constants_from not in KINDS:
         raise ValueError(f"constants_from must be one of {', '.join(KINDS)}, got {constants_from!r}")
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points, net = net.checked(points).double(), net.frozen()
+    net, points = network_and_points(model, data)
+    points, net = points.double(), net.frozen()
     if not net.sites or not net.piecewise_linear:
         raise ValueError("the inequalities are about piecewise-linear networks with at least one activation")
     chain = chain_of(net)

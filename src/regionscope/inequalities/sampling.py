@@ -9,10 +9,11 @@ from tqdm.auto import tqdm
 
 from regionscope.inequalities.bound import Samples
 from regionscope.inequalities.chains import Chain
+from regionscope.machine import points_at_once
 from regionscope.measures.complexity import gaussian
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_masks
-from regionscope.measures.jacobians import Route, directions, points_at_once
+from regionscope.measures.jacobians import Route, chosen_directions, tangent_floats
 from regionscope.measures.rank import ranks
 from regionscope.tracing.network import Network, piece
 
@@ -27,13 +28,14 @@ def sampled(
 
     Inequalities that hold for every point and noise hold for these means too, whatever the number of draws.
     """
-    along = directions(net)
-    along = along if along.exact else directions(net, "jacobian")
+    along = chosen_directions(net)
+    along = along if along.exact else chosen_directions(net, "jacobian")
     route = Route(net, along, output=True)
     parts: list[dict[str, Tensor]] = []
     numbers = Draws(generator)
     with torch.no_grad():
-        for x in tqdm(points.split(batch_size or points_at_once(net, along)), desc="bounds", disable=not show_progress):
+        at_once = points_at_once(tangent_floats(net, along), batch_size)
+        for x in tqdm(points.split(at_once), desc="bounds", disable=not show_progress):
             rounds = [one_draw(route, x, chain, sigma, eta, eps, number, numbers) for number in range(draws)]
             parts.append({name: torch.stack([one[name] for one in rounds]) for name in rounds[0]})
     whole = {name: torch.cat([part[name] for part in parts], dim=1).double().cpu().numpy() for name in parts[0]}

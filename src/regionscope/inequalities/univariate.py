@@ -7,9 +7,8 @@ import numpy as np
 import torch
 
 from regionscope.geometry.line_cells import line_cells
-from regionscope.points import all_points
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Floats, Model
 
 
@@ -61,11 +60,10 @@ def univariate_certificate(
     >>> found.certified, found.distance  # N = x + 2 on [-1, 1] rises by 2 in all
     (array([0. , 0.5, 0. ]), array([inf, inf, inf]))
     """
-    points = all_points(data)
-    net = as_network(model, points[:1])
+    net, points = network_and_points(model, data)
     if int(np.prod(net.input_shape)) != 1 or int(np.prod(net.output_shape)) != 1:
         raise ValueError(f"one input and one output are needed, got {net.input_shape} and {net.output_shape}")
-    x = points.detach().double().cpu().numpy().reshape(-1)
+    x = points.double().cpu().numpy().reshape(-1)
     heights, edges = (np.ones(1), np.array([x.min(), x.max()])) if density is None else map(np.asarray, density)
     if len(edges) != len(heights) + 1 or not (np.diff(edges) > 0).all():
         raise ValueError(f"density must be heights (k,) and rising edges (k + 1,), got {heights.shape}, {edges.shape}")

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from regionscope.integrations import extra
 from regionscope.measures.table import MEASURES, measure_named
-from regionscope.points import first_tensor
+from regionscope.points import first_array
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
 from regionscope.tracing.undisturbed import evaluated
-from regionscope.types import Model
+from regionscope.types import Array, Model
 
 with extra("torchmetrics"):
     from torchmetrics import Metric
@@ -53,11 +53,13 @@ class PointMetric(Metric):
         self.add_state("squares", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("count", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
 
-    def update(self, data: Any, labels: Tensor | None = None) -> None:
-        """Measure at the points of a batch: a tensor (n, ...), or a tuple or dict whose first tensor it is."""
+    def update(self, data: Any, labels: Array | None = None) -> None:
+        """Measure at the points of a batch: a tensor or array (n, ...), or a tuple or dict whose first one it is."""
         # some measures differentiate inside, which inference mode and its tensors do not allow
         with torch.inference_mode(False), torch.enable_grad(), evaluated(self.held.model):
-            points, classes = first_tensor(data).clone(), None if labels is None else labels.clone()
+            points, classes = (
+                values.clone() if isinstance(values, Tensor) else values for values in (first_array(data), labels)
+            )
             measure = MEASURES[self.measure]
             found = measure.estimate(self.held.model, points, classes, seed=self.seed, **self.options)
         if not isinstance(found, Estimate):

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regionscope.points import as_tensor
 from regionscope.tracing.network import Network
 
 
@@ -22,7 +23,7 @@ def leads(outputs: Tensor, labels: Tensor) -> Tensor:
 
 def checked_labels(labels: Any, net: Network, points: Tensor) -> Tensor:
     """Labels as integers (n,) where the points are, if they name outputs of the network; otherwise an error."""
-    found: Tensor = torch.as_tensor(labels)
+    found = as_tensor(labels)
     classes = math.prod(net.output_shape)
     if classes < 2:
         raise ValueError("a classifier has at least two outputs, one a class; this network has one")

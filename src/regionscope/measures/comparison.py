@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.crossings import Crossings, boundary_crossings
 from regionscope.measures.region_count import local_region_count
-from regionscope.points import all_points
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
 
 
@@ -52,10 +51,9 @@ def compare_complexities(
     >>> compare_complexities(model, torch.randn(10, 4), radius=0.5).rank_correlation.shape
     (3, 3)
     """
-    points = all_points(data)
+    net, points = network_and_points(model, data)
     if len(points) < 3:
         raise ValueError(f"a rank correlation needs at least 3 points, got {len(points)}")
-    net = as_network(model, points[:1])
     crossings = boundary_crossings(net, points, radius=radius, directions=directions, generator=generator)
     assert isinstance(crossings, Crossings)
     measures = (

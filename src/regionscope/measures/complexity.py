@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights
-from regionscope.measures.jacobians import Directions, Route, directions, points_at_once
-from regionscope.points import all_points
+from regionscope.measures.jacobians import Directions, Route, chosen_directions, tangent_floats
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
 
 ORDERED = 1024  # points that are put in order together
@@ -30,8 +30,8 @@ def local_complexity(
     good: bool = True,
     weight_noise: bool = False,
     density: bool = True,
-    engine: str = "auto",
-    probes: int = 32,
+    method: str = "auto",
+    directions: int = 32,
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
     per_unit: bool = False,
@@ -47,7 +47,8 @@ def local_complexity(
 
     `good=False` leaves the indicator out, an upper bound (LC eq. 39-40); `density=False` leaves rho out (LC eq. 41);
     `weight_noise` draws noise on the weights as well (LC Fig. 5). Estimated; exact if no noise has to be drawn and the
-    engine is exact. `engine` is "gram", "jacobian" (both exact) or "probes" random directions; see `jacobians`.
+    method is. `method` is "gram", "jacobian" (both exact) or "random", which takes so many `directions` at each point;
+    "auto" is exact if that fits into memory; see `jacobians`.
     With `differentiable` the result carries gradients to the parameters, in `tensor`.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU(), torch.nn.Linear(1, 1))
@@ -56,13 +57,11 @@ def local_complexity(
     >>> round(lc.mean, 4), round(2 / math.sqrt(2 * math.pi), 4)
     (0.7979, 0.7979)
     """
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points = net.checked(points)
+    net, points = network_and_points(model, data)
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(
-        net, points, scales, directions(net, engine, probes), draws=draws, good=good, weight_noise=weight_noise,
-        density=density, generator=generator, batch_size=batch_size, per_unit=per_unit,
+        net, points, scales, chosen_directions(net, method, directions), draws=draws, good=good,
+        weight_noise=weight_noise, density=density, generator=generator, batch_size=batch_size, per_unit=per_unit,
         differentiable=differentiable, show_progress=show_progress,
     )  # fmt: skip
     return summarised(net, found, density, differentiable)
@@ -90,7 +89,7 @@ def noisy_densities(
     layers, units = [], []
     numbers = Draws(generator)
     with torch.set_grad_enabled(differentiable):
-        at_once = batch_size or points_at_once(net, along)
+        at_once = points_at_once(tangent_floats(net, along), batch_size)
         together = max(at_once, min(ORDERED, FLOATS_AT_ONCE // net.units))  # points whose noise is drawn together
         routes = routes_of(net, along, scales, max(1, draws // 2) if sampled else 1, weight_noise, numbers)
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
@@ -126,7 +125,7 @@ def routes_of(
         return [Route(net, along)] * rounds
     generators = [torch.Generator().manual_seed(numbers.seed + number) for number in range(rounds)]
     noisy = [net.with_noisy_weights(scales, generator) for generator in generators]
-    return [Route(one, directions(one, along.engine, len(along.vectors))) for one in noisy]
+    return [Route(one, chosen_directions(one, along.method, len(along.vectors))) for one in noisy]
 
 
 def one_round(
@@ -202,7 +201,7 @@ def summarised(net: Network, found: Densities, density: bool, differentiable: bo
         layers.sum(dim=1).detach().cpu().double().numpy(),
         layers.detach().cpu().double().numpy(),
         exact=found.exact,
-        unit="boundary volume per volume" if net.piecewise_linear else "unit-boundary volume per volume",
+        quantity="boundary volume per volume" if net.piecewise_linear else "unit-boundary volume per volume",
         point_stderr=None if spread is None else spread.cpu().double().numpy(),
         per_unit=None if found.units is None else found.units.detach().cpu().double().numpy(),
         tensor=layers.sum(dim=1).mean() if differentiable else None,

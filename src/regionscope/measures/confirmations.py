@@ -20,9 +20,8 @@ from regionscope.measures.neighbourhoods import (
     passage,
     shared_frame_of,
 )
-from regionscope.points import all_points
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Floats, Model
 
 DIAMOND = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
@@ -91,9 +90,9 @@ def confirmed_crossings(
     >>> confirmed_crossings(model, torch.zeros(3, 2), radius=1.0, directions=2).found  # one layer: none is missed
     1.0
     """
-    radius, points = checked_radius(radius), all_points(data)
-    net = as_network(model, points[:1])
-    points = net.checked(points).double().cpu()
+    radius = checked_radius(radius)
+    net, points = network_and_points(model, data)
+    points = points.double().cpu()
     net = replace(exact(net), winners={})  # so that cells are cut by the differences of losers too, and stay so
     shared, P = shared_frame_of(net, frame, directions, True, generator)
     assert shared is not None

@@ -17,12 +17,13 @@ from regionscope.measures.neighbourhoods import (
     bundles,
     checked_radius,
     chosen_layers,
-    network_and_points,
     passage,
     shared_frame_of,
 )
 from regionscope.measures.noise import value_errors
+from regionscope.points import ARRAYS
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_batches
 from regionscope.tracing.network import Network, Site
 from regionscope.types import Data, Floats, Model
 
@@ -43,6 +44,11 @@ class Crossings(Estimate):
     layers: tuple[int, ...]
     boundaries: Floats
     deformation: Deformation | None
+
+    @property
+    def layer_numbers(self) -> tuple[int, ...]:
+        """Those that were asked for."""
+        return self.layers
 
     @property
     def fraction(self) -> Floats:
@@ -135,11 +141,11 @@ def boundary_crossings(
     radii = [checked_radius(r) for r in np.atleast_1d(radius)]
     if not radii:
         raise ValueError("radius must be a number or several, got none")
-    net, points = network_and_points(model, data, batch_size)
+    net, points = network_and_batches(model, data, batch_size)
     common, P = shared_frame_of(net, frame, directions, shared_frame, generator)
     numbers = chosen_layers(net, layers)
     tallies = [Tally(r, P, numbers, include_centre) for r in radii]
-    total = len(data) if isinstance(data, Tensor) else None
+    total = len(data) if isinstance(data, ARRAYS) else None
     way = passage(net, numbers)
     with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
         for bundle in bundles(way, points, common, P, reach=max(radii), generator=generator, batch_size=batch_size):
@@ -201,7 +207,7 @@ class Tally:
             name="boundary crossings",
             per_point=counts.sum(axis=1),
             per_layer=counts,
-            unit=f"boundaries across a neighbourhood of radius {self.radius:g}",
+            quantity=f"boundaries across a neighbourhood of radius {self.radius:g}",
             radius=self.radius,
             directions=self.directions,
             layers=self.layers,

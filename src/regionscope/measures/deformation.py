@@ -15,10 +15,11 @@ from regionscope.measures.neighbourhoods import (
     bundles,
     checked_radius,
     chosen_layers,
-    network_and_points,
     passage,
     shared_frame_of,
 )
+from regionscope.points import ARRAYS
+from regionscope.tracing.given import network_and_batches
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Floats, Model
 
@@ -104,7 +105,7 @@ def neighbourhood_deformation(
     array([[1.4142]])
     """
     radius = checked_radius(radius)
-    net, points = network_and_points(model, data, batch_size)
+    net, points = network_and_batches(model, data, batch_size)
     common, P = shared_frame_of(net, frame, directions, shared_frame, generator)
     check_graph(P)
     numbers = chosen_layers(net, layers)
@@ -112,7 +113,7 @@ def neighbourhood_deformation(
         raise ValueError("the network has no activation sites: it deforms nothing")
     way = passage(net, numbers)
     found = []
-    total = len(data) if isinstance(data, Tensor) else None
+    total = len(data) if isinstance(data, ARRAYS) else None
     with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
         for bundle in bundles(way, points, common, P, reach=radius, generator=generator, batch_size=batch_size):
             squares: dict[int, Tensor] = {}

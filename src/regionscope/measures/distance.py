@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +13,15 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from regionscope.geometry.predicates import ROUNDING
+from regionscope.machine import points_at_once
 from regionscope.measures.classification import checked_labels, leads
 from regionscope.measures.good import good_masks
-from regionscope.measures.jacobians import Directions, Routes, exact_directions, points_at_once, unit_directions
+from regionscope.measures.jacobians import Directions, Routes, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.noise import slope_errors
-from regionscope.points import all_points
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
-from regionscope.types import Data, Model
+from regionscope.types import Array, Data, Model
 
 NORMS = {"l2": 2.0, "l1": float("inf"), "linf": 1.0}  # distance -> the norm of gradients that belongs to it
 
@@ -32,6 +33,11 @@ class Distance(Estimate):
     site: NDArray[np.int64] | None = None
     nearest_unit: NDArray[np.int64] | None = None
     layer: NDArray[np.int64] | None = None
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """With where the nearest boundary belongs."""
+        places = {"site": self.site, "unit": self.nearest_unit, "layer": self.layer}
+        return super().columns() | {name: place for name, place in places.items() if place is not None}
 
 
 def boundary_distance(
@@ -56,13 +62,11 @@ def boundary_distance(
     >>> boundary_distance(model, torch.zeros(1, 2)).mean
     1.0
     """
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points = net.checked(points)
+    net, points = network_and_points(model, data)
     along = directions_for(net, norm)
     parts, sites, units = [], [], []
     with torch.set_grad_enabled(differentiable):
-        at_once = batch_size or points_at_once(net, along)
+        at_once = points_at_once(tangent_floats(net, along), batch_size)
         routes, precise = Routes(net, along), net.frozen() if net.piecewise_linear and net.sites else None
         for x in tqdm(points.split(at_once), desc="boundary distance", disable=not show_progress):
             distance, site, unit = nearest(routes, x, norm, good, precise)
@@ -75,7 +79,7 @@ def boundary_distance(
         f"distance to the nearest boundary ({norm})",
         found.detach().cpu().double().numpy(),
         exact=not net.winners and net.piecewise_linear,
-        unit="length",
+        quantity="length",
         tensor=found.mean() if differentiable else None,
         site=places,
         nearest_unit=torch.cat(units).cpu().numpy(),
@@ -150,7 +154,7 @@ def flat_units(net: Network | None, found: list[tuple[Tensor, Tensor]], norm: st
 
 
 def certified_radius(
-    model: Model | Network, data: Data, labels: Tensor, *, batch_size: int | None = None, show_progress: bool = False
+    model: Model | Network, data: Data, labels: Array, *, batch_size: int | None = None, show_progress: bool = False
 ) -> Estimate:
     """A radius (l2) within which no point is classified otherwise (Croce et al. 2019): 0 where x itself is wrong.
 
@@ -164,9 +168,7 @@ def certified_radius(
     >>> float(certified_radius(model, torch.tensor([[2.0, 0.0]]), torch.tensor([0])).mean.__round__(4))
     1.4142
     """
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points = net.checked(points)
+    net, points = network_and_points(model, data)
     labels = checked_labels(labels, net, points)
     if not net.piecewise_linear:
         raise ValueError(
@@ -177,14 +179,14 @@ def certified_radius(
     along = directions_for(precise, "l2")
     parts = []
     with torch.no_grad():
-        at_once = batch_size or points_at_once(precise, along)
+        at_once = points_at_once(tangent_floats(precise, along), batch_size)
         routes = Routes(precise, along, output=True)
         batches = zip(points.split(at_once), labels.split(at_once), strict=True)
         for x, y in tqdm(batches, desc="certified radius", disable=not show_progress):
             right = leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
             parts.append(torch.where(right, safe_radii(routes, x.double(), y), 0.0))
     found = torch.cat(parts).cpu().numpy()
-    return Estimate("certified radius", found, exact=True, unit="length (lower bound on the adversarial distance)")
+    return Estimate("certified radius", found, exact=True, quantity="length (lower bound on the adversarial distance)")
 
 
 # Radii are short by this share, far more than rounding can leave in a gradient norm or in a quotient.

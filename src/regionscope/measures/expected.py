@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regionscope.geometry.planes import Plane
 from regionscope.measures.complexity import noisy_densities, per_layer_scales
 from regionscope.measures.jacobians import Directions
+from regionscope.points import as_tensor
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
-from regionscope.types import Model
+from regionscope.types import Array, Model
 
 
 def expected_line_regions(
-    model: Model | Network, start: Tensor, end: Tensor, *, sigma: float | Sequence[float], samples: int = 1024,
+    model: Model | Network, start: Array, end: Array, *, sigma: float | Sequence[float], samples: int = 1024,
     draws: int = 32, good: bool = False, generator: torch.Generator | None = None,
 ) -> Estimate:  # fmt: skip
     """The expected number of regions on a segment when the biases are noisy: 1 + integral of sum E[|u.grad z_i| rho_i].
@@ -25,14 +25,14 @@ def expected_line_regions(
     `samples` places, one at random in each of as many equal parts, with `draws` of the noise at each.
     """
     net = as_network(model, start[None])
-    start, end = (p.to(net.device, net.dtype) for p in (start, end))
+    start, end = (as_tensor(p).to(net.device, net.dtype) for p in (start, end))
     t = (torch.arange(samples) + torch.rand(samples, generator=generator)) / samples
     x = start + t.to(start).view(-1, *[1] * start.dim()) * (end - start)
-    along = Directions((end - start).reshape(1, -1), exact=True, engine="line")  # not of length 1: the length is in it
+    along = Directions((end - start).reshape(1, -1), exact=True, method="line")  # not of length 1: the length is in it
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=good, generator=generator)
     counts = 1 + found.layers.mean(dim=0).sum(dim=1).cpu().double().numpy()
-    return Estimate("expected regions on the line", counts, unit="regions")
+    return Estimate("expected regions on the line", counts, quantity="regions")
 
 
 def expected_boundary_length(
@@ -47,11 +47,11 @@ def expected_boundary_length(
     net = as_network(model, plane.origin[None])
     u = uniform(plane.domain, samples, generator)
     x = plane.points(u).reshape(-1, *net.input_shape).to(net.device, net.dtype)
-    along = Directions(torch.from_numpy(plane.axes).to(x), exact=True, engine="plane")
+    along = Directions(torch.from_numpy(plane.axes).to(x), exact=True, method="plane")
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=good, generator=generator)
     layers = found.layers.mean(dim=0).cpu().double().numpy() * plane.area
-    return Estimate("expected boundary length", layers.sum(axis=1), layers, unit="length")
+    return Estimate("expected boundary length", layers.sum(axis=1), layers, quantity="length")
 
 
 def uniform(domain: np.ndarray, n: int, generator: torch.Generator | None) -> np.ndarray:

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from regionscope.points import all_points
+from regionscope.machine import points_at_once
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_points, values_per_point
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Watch
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
 
 
@@ -18,7 +18,7 @@ def good_units(
     model: Model | Network,
     data: Data,
     *,
-    batch_size: int = 1024,
+    batch_size: int | None = None,
     per_unit: bool = False,
     show_progress: bool = False,
 ) -> Estimate:
@@ -32,11 +32,10 @@ def good_units(
     >>> good_units(model, torch.zeros(3, 1)).per_point
     array([2., 2., 2.])
     """
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points = net.checked(points)
+    net, points = network_and_points(model, data)
     none = torch.zeros(len(points), 0, dtype=torch.bool, device=points.device)
-    bar = tqdm(points.split(batch_size), desc="good units", disable=not show_progress)
+    at_once = points_at_once(values_per_point(net), batch_size)
+    bar = tqdm(points.split(at_once), desc="good units", disable=not show_progress)
     masks = [torch.cat(good_masks(net, x), dim=1) for x in bar] if net.sites else [none]
     mask = torch.cat(masks)
     layers = net.by_layer(mask.double()).cpu()
@@ -45,7 +44,7 @@ def good_units(
         layers.sum(dim=1).numpy(),
         layers.numpy(),
         exact=True,
-        unit="units",
+        quantity="units",
         per_unit=mask.cpu().numpy() if per_unit else None,
     )
 

@@ -1,4 +1,4 @@
-"""Derivatives of every pre-activation along directions of the input, in one pass: the engine of the measures.
+"""Derivatives of every pre-activation along directions of the input, in one pass, for all measures that need them.
 
 A program is followed step by step together with the tangents of its values along r directions at once. An affine
 operation acts on tangents as on values, without its constants; an activation multiplies by its slope. While the
@@ -28,10 +28,9 @@ from regionscope.tracing.operations import aten, bend, linear_arguments
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step, Value, indices
 
-ENGINES = ("auto", "gram", "jacobian", "probes")
+METHODS = ("auto", "gram", "jacobian", "random")
 MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
 MOST_UNIT_VECTORS = 1 << 14  # beyond, their matrix is not made
-ENTRIES_AT_ONCE = 1 << 21  # floats of a tangent at one time
 
 Visit = Callable[[int, Tensor, Tensor], None]  # number of the site, values (n, units), tangents (r, n, units)
 
@@ -42,7 +41,7 @@ class Directions:
 
     vectors: Tensor
     exact: bool
-    engine: str
+    method: str
 
     def chunks(self) -> Iterator["Directions"]:
         """The same, so many at a time that a tangent of one point fits; unit vectors are made when it is their turn."""
@@ -77,24 +76,24 @@ class Directions:
         return norms / (math.sqrt(r) * short)
 
 
-def directions(net: Network, engine: str = "auto", probes: int = 32) -> Directions:
+def chosen_directions(net: Network, method: str = "auto", number: int = 32) -> Directions:
     """The directions to differentiate along; "auto" takes the fewest that are exact, or random ones if too many."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
-    if probes < 1:
-        raise ValueError(f"probes must be at least 1, got {probes}")
-    d, seen = math.prod(net.input_shape), looked_at(net)
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if number < 1:
+        raise ValueError(f"directions must be at least 1, got {number}")
+    d, seen = math.prod(net.input_shape), affine_width(net)
     empty = torch.empty(0, d, dtype=net.dtype, device=net.device)
-    if (engine == "auto" and min(seen, d) > MOST_DIRECTIONS) or engine == "probes":
-        return Directions(empty.new_empty(probes, d), False, "probes")
-    if engine == "gram" or (engine == "auto" and seen < d):
+    if (method == "auto" and min(seen, d) > MOST_DIRECTIONS) or method == "random":
+        return Directions(empty.new_empty(number, d), False, "random")
+    if method == "gram" or (method == "auto" and seen < d):
         return Directions(row_space(net) if seen < d else identity(empty), True, "gram")
     return Directions(identity(empty), True, "jacobian")
 
 
 def exact_directions(net: Network) -> Directions:
     """As few directions as give all gradient norms exactly, however many; perhaps to be taken in `chunks`."""
-    d, seen = math.prod(net.input_shape), looked_at(net)
+    d, seen = math.prod(net.input_shape), affine_width(net)
     if seen < d and seen <= MOST_DIRECTIONS:
         return Directions(row_space(net), True, "gram")
     return unit_directions(net)
@@ -110,7 +109,7 @@ def identity(empty: Tensor) -> Tensor:
     d = empty.shape[1]
     if d > MOST_UNIT_VECTORS:
         raise ValueError(
-            f"an input with {d:,} entries is too large for all its directions at once; say engine='probes' for random"
+            f"an input with {d:,} entries is too large for all its directions at once; say method='random' for random"
             " ones where the measure takes them, or look at a part of the input"
         )
     return torch.eye(d, dtype=empty.dtype, device=empty.device)
@@ -122,7 +121,7 @@ def first_part(net: Network) -> Program:
     return program.segments([bend(program, set(net.exits))])[0]
 
 
-def looked_at(net: Network) -> int:
+def affine_width(net: Network) -> int:
     """How many affine functions of the input all the rest depends on."""
     part = first_part(net)
     return sum(math.prod(part.shapes[value]) for value in part.outputs)
@@ -348,7 +347,7 @@ class Route:
 
     def find_grams(self) -> dict[int, Tensor]:
         """The scalar products of the tangents at the bottleneck, if nothing else about them matters."""
-        if self.bottleneck is None or self.along.engine != "gram" or not self.shared:
+        if self.bottleneck is None or self.along.method != "gram" or not self.shared:
             return {}
         (tangent,) = self.shared.values()
         r, _, units = tangent.every.shape
@@ -358,7 +357,7 @@ class Route:
     def order(self, points: Tensor) -> Tensor:
         """In which to take the points, so that those followed together have about as many open units at first.
 
-        The same for all engines, so that they draw the same noise.
+        The same for all methods, so that they draw the same noise.
         """
         if self.bottleneck is None:
             return torch.arange(len(points), device=points.device)
@@ -405,7 +404,7 @@ class Routes:
         yield from self.chunks or (Route(self.net, some, output=self.output) for some in self.along.chunks())
 
 
-def points_at_once(net: Network, along: Directions) -> int:
-    """How many points to follow together, so that a tangent keeps to a limited size."""
+def tangent_floats(net: Network, along: Directions) -> int:
+    """How many floats the largest tangent of one point has."""
     widest = max((site.units for site in net.sites), default=1)
-    return max(1, ENTRIES_AT_ONCE // ((len(along.vectors) or MOST_DIRECTIONS) * max(widest, 1)))
+    return (len(along.vectors) or MOST_DIRECTIONS) * max(widest, 1)

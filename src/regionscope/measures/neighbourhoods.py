@@ -1,4 +1,4 @@
-"""The vertices of neighbourhoods on their way through a network: the engine of crossings and deformation.
+"""The vertices of neighbourhoods on their way through a network: what crossings and deformation are told from.
 
 A neighbourhood of x is the convex hull of x ± r v_p for P orthonormal directions v_p, a cross-polytope (PD 3.2). Up to
 its first activation a network is affine, head(x ± r v) = head(x) ± r J v, and J v is the same for every x:
@@ -8,21 +8,16 @@ with one frame for all points only the rest of the network is run at the 2P vert
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from regionscope.geometry.predicates import FRAME
-from regionscope.points import batches
+from regionscope.machine import points_at_once
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.operations import bend
 from regionscope.tracing.program import Program
-from regionscope.tracing.trace import as_network
-from regionscope.types import Data, Model
-
-FLOATS_AT_ONCE = 1 << 21  # of a site at all vertices
 
 
 @dataclass(frozen=True)
@@ -107,14 +102,6 @@ def chosen_layers(net: Network, layers: Sequence[int] | None) -> tuple[int, ...]
     return tuple(sorted(set(layers)))
 
 
-def network_and_points(model: Model | Network, data: Data, batch_size: int | None) -> tuple[Network, Iterator[Tensor]]:
-    """The traced model, and the points batch by batch."""
-    parts = batches(data, batch_size)
-    first = next(parts)
-    net = as_network(model, first)
-    return net, (net.checked(part) for part in chain([first], parts))
-
-
 @torch.no_grad()
 def bundles(
     way: Passage,
@@ -129,7 +116,7 @@ def bundles(
     """The neighbourhoods of all points for radii up to `reach`, a limited number at a time; no frame: each its own."""
     dimension = math.prod(way.net.input_shape)
     widest = way.widest if frame is not None else max(way.widest, dimension)
-    at_once = batch_size or max(1, FLOATS_AT_ONCE // (2 * directions * widest))
+    at_once = points_at_once(2 * directions * widest, batch_size)  # by a site at all vertices
     shared = None if frame is None else (frame[None], way.arms(frame[None], reach))
     for batch in points:
         for x in batch.split(at_once):

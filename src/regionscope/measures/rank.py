@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 from tqdm.auto import tqdm
 
-from regionscope.measures.jacobians import Routes, directions, exact_directions, points_at_once, unit_directions
+from regionscope.machine import points_at_once
+from regionscope.measures.jacobians import Routes, chosen_directions, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.noise import slope_errors
-from regionscope.points import all_points
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
 
 
@@ -24,7 +24,7 @@ def local_rank(
     *,
     eps: float,
     relative: bool = False,
-    engine: str = "auto",
+    method: str = "auto",
     batch_size: int | None = None,
     differentiable: bool = False,
     show_progress: bool = False,
@@ -42,10 +42,8 @@ def local_rank(
     """
     if not eps >= 0:
         raise ValueError(f"eps must not be negative, got {eps}")
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points = net.checked(points)
-    options: dict[str, Any] = {"engine": engine, "batch_size": batch_size, "show_progress": show_progress}
+    net, points = network_and_points(model, data)
+    options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
     total = None
     if differentiable:
         found = spectra(net, points, differentiable=True, **options)
@@ -58,7 +56,7 @@ def local_rank(
         found = found if differentiable else spectra(net, points, **options)
         counts = [ranks(s.detach(), eps, relative) for s in found.layers]
     layers = torch.stack(counts, dim=1).cpu().double().numpy()
-    return Estimate("local rank", layers.sum(axis=1), layers, exact=True, unit="singular values", tensor=total)
+    return Estimate("local rank", layers.sum(axis=1), layers, exact=True, quantity="singular values", tensor=total)
 
 
 def ranks(spectrum: Tensor, eps: float, relative: bool) -> Tensor:
@@ -72,7 +70,7 @@ def singular_values(
     model: Model | Network,
     data: Data,
     *,
-    engine: str = "auto",
+    method: str = "auto",
     batch_size: int | None = None,
     differentiable: bool = False,
     show_progress: bool = False,
@@ -81,10 +79,9 @@ def singular_values(
 
     The sites of a layer are taken together. Exact.
     """
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    options: dict[str, Any] = {"engine": engine, "batch_size": batch_size, "show_progress": show_progress}
-    return spectra(net, net.checked(points), differentiable=differentiable, **options).layers
+    net, points = network_and_points(model, data)
+    options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
+    return spectra(net, points, differentiable=differentiable, **options).layers
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def spectra(
     net: Network,
     points: Tensor,
     *,
-    engine: str,
+    method: str,
     batch_size: int | None,
     show_progress: bool,
     differentiable: bool = False,
@@ -111,18 +108,17 @@ def spectra(
     """The singular values at checked points."""
     if not net.sites:
         raise ValueError("the network has no activation sites: nothing bends")
-    if engine == "auto":
+    if method == "auto":
         along = exact_directions(net)
     else:
-        along = unit_directions(net) if engine == "jacobian" else directions(net, engine)
+        along = unit_directions(net) if method == "jacobian" else chosen_directions(net, method)
     if not along.exact:
-        raise ValueError("random directions have no singular values; leave engine out")
+        raise ValueError("random directions have no singular values; leave method out")
     parts: list[tuple[list[Tensor], list[Tensor]]] = []
     with torch.set_grad_enabled(differentiable):
         routes = Routes(net, along)
-        for x in tqdm(
-            points.split(batch_size or points_at_once(net, along)), desc="local rank", disable=not show_progress
-        ):
+        at_once = points_at_once(tangent_floats(net, along), batch_size)
+        for x in tqdm(points.split(at_once), desc="local rank", disable=not show_progress):
             found = jacobians(routes, x)
             whole = [spectrum(torch.cat(j, dim=2), math.prod(net.input_shape)) for j in by_layer(net, found)]
             parts.append((whole, [j.detach().flatten(1).norm(dim=1) for j in found]))

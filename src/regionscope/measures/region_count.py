@@ -12,10 +12,9 @@ from regionscope.geometry import kernels
 from regionscope.geometry.planes import Planes, check_size
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import exact, say_if_compiling
-from regionscope.points import all_points
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Floats, Model
 
 SHAPES = ("square", "disc")
@@ -47,9 +46,8 @@ def local_region_count(
     if shape not in SHAPES:
         raise ValueError(f"shape must be square or disc, got {shape!r}")
     check_size("radius", radius)
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points, net = net.checked(points).cpu(), exact(net)
+    net, points = network_and_points(model, data)
+    points, net = points.cpu(), exact(net)
     planes = Planes.around(points, radius, axes=axes, generator=generator)
     say_if_compiling()
 
@@ -62,7 +60,7 @@ def local_region_count(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         bar = tqdm(pool.map(counted, parts), total=len(parts), desc="planes", disable=not show_progress)
         counts = np.concatenate(list(bar))
-    return Estimate("local region count", counts, exact=True, unit=f"regions in a {shape} of radius {radius:g}")
+    return Estimate("local region count", counts, exact=True, quantity=f"regions in a {shape} of radius {radius:g}")
 
 
 def meets_disc(cells: Subdivision, radius: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -8,11 +8,10 @@ from tqdm.auto import tqdm
 
 from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, attacked
 from regionscope.measures.classification import checked_labels, leads
-from regionscope.points import all_points
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
-from regionscope.types import Data, Model
+from regionscope.types import Array, Data, Model
 
 Attack = Callable[[Outputs, Tensor, Tensor], Tensor]  # network, points, labels -> attacked points
 
@@ -21,7 +20,7 @@ Attack = Callable[[Outputs, Tensor, Tensor], Tensor]  # network, points, labels 
 def robust_accuracy(
     model: Model | Network,
     data: Data,
-    labels: Tensor,
+    labels: Array,
     attack: str | Attack | None = None,
     *,
     radius: float = 8 / 255,
@@ -52,9 +51,7 @@ def robust_accuracy(
     >>> robust_accuracy(model, points, labels, radius=0.2).per_point
     array([1., 0.])
     """
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points = net.checked(points)
+    net, points = network_and_points(model, data)
     labels = checked_labels(labels, net, points)
     outputs, right = _outputs(net), []
     if not callable(attack) and attack != "none":
@@ -69,7 +66,7 @@ def robust_accuracy(
         right.append(stands)
     name = "robust accuracy" if callable(attack) else "accuracy"
     found = torch.cat(right).cpu().double().numpy()
-    return Estimate(name, found, exact=not callable(attack), unit="share of points")
+    return Estimate(name, found, exact=not callable(attack), quantity="share of points")
 
 
 def built_in(settings: Settings, points: Tensor, generator: torch.Generator) -> Attack:

@@ -68,7 +68,9 @@ FILLED_IN = {"model", "data", "labels", "generator", "differentiable"}  # not fo
 
 # Averaged over many points, a few draws at each leave less error than the points do; singular values are dear.
 MEASURES = {
-    "local_complexity": Measure(local_complexity, watching={"draws": 2, "engine": "probes", "probes": 4}, random=True),
+    "local_complexity": Measure(
+        local_complexity, watching={"draws": 2, "method": "random", "directions": 4}, random=True
+    ),
     "boundary_crossings": Measure(boundary_crossings, defaults={"radius": 0.05}, watching={}, random=True),
     "local_rank": Measure(local_rank, defaults={"eps": 0.1}, watching={"points": 64}),
     "total_variation": Measure(total_variation, watching={}, random=True),

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
-from regionscope.measures.jacobians import Route, directions, exact_directions, looked_at, points_at_once
-from regionscope.points import all_points
+from regionscope.measures.jacobians import Route, affine_width, chosen_directions, exact_directions, tangent_floats
 from regionscope.results import Estimate
+from regionscope.tracing.given import network_and_points, values_per_point
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
 
 
@@ -20,8 +20,8 @@ def total_variation(
     data: Data,
     *,
     target: int | str | None = None,
-    engine: str = "auto",
-    probes: int = 32,
+    method: str = "auto",
+    directions: int = 32,
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
     differentiable: bool = False,
@@ -30,7 +30,7 @@ def total_variation(
     """Total variation TV = E |grad N(x)| (LC section 5): Frobenius norm of the Jacobian of all outputs.
 
     `target` takes one output by its number, or "margin": the largest output less the second largest. Exact, by reverse
-    mode, one pass an output; the engines of `local_complexity` do the same by forward mode, of which "probes" estimates
+    mode, one pass an output; the methods of `local_complexity` do the same by forward mode, of which "random" estimates
     the norm for a single output, without bias. With `differentiable` the mean carries gradients, in `tensor`.
 
     >>> model = torch.nn.Linear(2, 1)
@@ -38,27 +38,24 @@ def total_variation(
     >>> total_variation(model, torch.zeros(1, 2)).mean
     5.0
     """
-    points = all_points(data)
-    net = as_network(model, points[:1])
-    points = net.checked(points)
+    net, points = network_and_points(model, data)
     with torch.set_grad_enabled(differentiable):
-        if engine == "auto" and (target is not None or math.prod(net.output_shape) <= looked_at(net)):
-            parts = [
-                reverse_norms(net, x, target, differentiable)
-                for x in tqdm(points.split(batch_size or 1024), desc="total variation", disable=not show_progress)
-            ]
+        if method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
+            at_once = points_at_once(values_per_point(net), batch_size)
+            bar = tqdm(points.split(at_once), desc="total variation", disable=not show_progress)
+            parts = [reverse_norms(net, x, target, differentiable) for x in bar]
             exact = True
         else:
-            along = exact_directions(net) if engine == "auto" else directions(net, engine, probes)
+            along = exact_directions(net) if method == "auto" else chosen_directions(net, method, directions)
             route, numbers, exact = Route(net, along, output=True), Draws(generator), along.exact
             parts = []
-            at_once = batch_size or points_at_once(net, along)
+            at_once = points_at_once(tangent_floats(net, along), batch_size)
             for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
                 vectors = None if exact else along.drawn(x, (0,), numbers).transpose(0, 1)
                 chosen = pick(route.follow(x, vectors=vectors).movedim(2, 0), net.outputs(x).flatten(1), target)
                 if not exact and len(chosen) > 1:
                     raise ValueError(
-                        "random directions give no unbiased norm of several outputs together; leave engine out, which"
+                        "random directions give no unbiased norm of several outputs together; leave method out, which"
                         " is exact, or name a target"
                     )
                 parts.append(torch.linalg.vector_norm(along.norms(chosen.movedim(0, 2)), dim=1))
@@ -67,7 +64,7 @@ def total_variation(
         "total variation",
         found.detach().cpu().double().numpy(),
         exact=exact,
-        unit="slope",
+        quantity="slope",
         tensor=found.mean() if differentiable else None,
     )
 

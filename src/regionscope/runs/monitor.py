@@ -16,14 +16,15 @@ from tqdm.auto import tqdm
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.measures.table import MEASURES, measure_named
-from regionscope.results import merged
+from regionscope.points import ARRAYS, as_tensor
+from regionscope.results import joint_estimate
 from regionscope.runs.processes import agreed, gathered, leads, own_part
 from regionscope.runs.run import Run, flat
 from regionscope.tracing.trace import trace
 from regionscope.tracing.undisturbed import evaluated, unwrapped
-from regionscope.types import Model
+from regionscope.types import Array, Model
 
-Probe = Tensor | tuple[Tensor, Tensor]  # points, perhaps with labels
+Probe = Array | tuple[Array, Array]  # points, perhaps with labels
 Measure = Callable[..., Any]  # of the model and points: an Estimate, or anything with to_dict
 USUAL = tuple(name for name, m in MEASURES.items() if m.watching is not None and not m.needs_labels)
 
@@ -66,8 +67,8 @@ def log_steps(total: int, count: int) -> list[int]:
 class Monitor:
     """Records measures of a model at some steps of its training: `monitor(step, loss=...)` in any loop.
 
-    `probes` are named sets of points, a tensor each or (points, labels). `measures` are names from `rs.MEASURES`, or
-    {name: options}, or {name: function of the model and points}, such as {"bounds": rs.bounds}; the option `points`
+    `probes` are named sets of points, a tensor or array each or (points, labels). `measures` are names from
+    `rs.MEASURES`, or {name: options}, or {name: function of the model and points}, such as {"bounds": rs.bounds}; the option `points`
     takes only the first so many, and by default local complexity is estimated with few draws and directions at each
     point. `steps` says when: numbers such as `rs.log_steps` gives, or a function of the step; always if not given.
     `planes` are named planes on which the exact regions are recorded, `checkpoints` keeps the weights of each record.
@@ -217,7 +218,7 @@ class Monitor:
         if failures:
             self._errors[f"{probe}/{measure}"] = failures[0]
             return None
-        return merged([part for part, _ in parts if part is not None], interleaved=True).to_dict()
+        return joint_estimate([part for part, _ in parts if part is not None], interleaved=True).to_dict()
 
     @contextmanager
     def _forgiven(self, what: str) -> Iterator[None]:
@@ -293,11 +294,11 @@ class Monitor:
 
 def checked_probe(name: str, probe: Probe) -> tuple[Tensor, Tensor | None]:
     points, labels = probe if isinstance(probe, tuple | list) else (probe, None)
-    if not isinstance(points, Tensor) or not len(points):
+    if not isinstance(points, ARRAYS) or not len(points):
         raise ValueError(f"probe {name!r} must be a tensor of points or (points, labels), got {type(probe).__name__}")
     if labels is not None and len(labels) != len(points):
         raise ValueError(f"probe {name!r} has {len(points)} points and {len(labels)} labels")
-    return points.detach(), labels
+    return as_tensor(points), None if labels is None else as_tensor(labels)
 
 
 def placed(model: Model, points: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -5,11 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from regionscope.points import as_tensor
 from regionscope.tables import aligned
 from regionscope.tracing.program import Held, Program
+from regionscope.types import Array
 
 # a second difference above this share of the first says the function is not affine
 AFFINE_DEFECT = 1e-7
@@ -93,7 +96,7 @@ class Network:
         """The number of layers: the largest depth of a site."""
         return max((site.layer for site in self.sites), default=0)
 
-    def __call__(self, x: Tensor, *, batch_size: int | None = None) -> Tensor:
+    def __call__(self, x: Array, *, batch_size: int | None = None) -> Tensor:
         """The network's output at points x (n, *input_shape)."""
         return self._batched(lambda points: [self.outputs(points)], x, batch_size)[0]
 
@@ -101,7 +104,7 @@ class Network:
         """The same with gradients, if they are enabled, and without a look at x."""
         return self._output_program.run(x)[0].reshape(len(x), *self.output_shape)
 
-    def preactivations(self, x: Tensor, *, batch_size: int | None = None) -> tuple[Tensor, ...]:
+    def preactivations(self, x: Array, *, batch_size: int | None = None) -> tuple[Tensor, ...]:
         """The values that enter each site at points x (n, *input_shape): one tensor (n, *site.shape) a site.
 
         One forward pass, exact, at most `batch_size` points at a time; beyond the result, memory grows with that only.
@@ -113,7 +116,7 @@ class Network:
         """
         return tuple(self._batched(self._site_values, x, batch_size))
 
-    def patterns(self, x: Tensor, *, batch_size: int | None = None) -> Tensor:
+    def patterns(self, x: Array, *, batch_size: int | None = None) -> Tensor:
         """On which piece of its activation each unit is at points x: (n, units), the number of breakpoints below it.
 
         A value exactly at a breakpoint belongs to the piece on its left: a ReLU at 0 is closed.
@@ -151,7 +154,7 @@ class Network:
         zero = torch.zeros(len(units), self.layers, dtype=units.dtype, device=units.device)
         return zero.index_add(1, layer, torch.stack(sums, dim=1))
 
-    def verify(self, x: Tensor, *, generator: torch.Generator | None = None) -> Affinity:
+    def verify(self, x: Array, *, generator: torch.Generator | None = None) -> Affinity:
         """Check at points x (n, *input_shape), in float64, that the network is affine inside the pattern of x.
 
         Along a random direction u it halves t until x + tu and x - tu have the pattern of x and compares the second
@@ -174,11 +177,18 @@ class Network:
         first = (ahead - behind).abs().amax(dim=1) + ROUNDING / AFFINE_DEFECT * (1 + middle.abs().amax(dim=1))
         return Affinity(radius=torch.where(same, t, 0.0), defect=second / first)
 
-    def checked(self, x: Tensor) -> Tensor:
-        """x itself, if it is a non-empty batch of points that this network takes; otherwise an error that says why."""
+    def checked(self, x: Array) -> Tensor:
+        """x itself, if it is a non-empty batch of points that this network takes; otherwise an error that says why.
+
+        A tensor must have the dtype and the device of the network. An array of floats is converted: numpy makes them
+        double unless told otherwise, which says nothing about what was meant.
+        """
         wanted = f"(n, {', '.join(map(str, self.input_shape))})"
+        if isinstance(x, np.ndarray) and x.dtype.kind == "f":
+            x = as_tensor(x).to(self.device, self.dtype)
         if not isinstance(x, Tensor):
-            raise TypeError(f"points must be a tensor {wanted}, got {type(x).__name__}")
+            kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise TypeError(f"points must be a tensor or an array of floats {wanted}, got {kind}")
         if tuple(x.shape[1:]) != self.input_shape:
             hint = "; flatten images first" if x[:1].numel() == math.prod(self.input_shape) else ""
             raise ValueError(f"points must be {wanted}, got {tuple(x.shape)}{hint}")
@@ -218,7 +228,7 @@ class Network:
         return [v.reshape(len(x), *site.shape) for v, site in zip(values, self.sites, strict=True)]
 
     @torch.no_grad()
-    def _batched(self, function: Callable[[Tensor], list[Tensor]], x: Tensor, batch_size: int | None) -> list[Tensor]:
+    def _batched(self, function: Callable[[Tensor], list[Tensor]], x: Array, batch_size: int | None) -> list[Tensor]:
         x = self.checked(x)
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")

@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from regionscope.machine import keep_freed_memory
-from regionscope.points import first_tensor
+from regionscope.points import as_tensor, first_array, first_tensor
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Held, Program
 from regionscope.tracing.recording import Mark, Recorder, UnsupportedModel
@@ -41,7 +41,8 @@ def trace(
 ) -> Network:
     """The network that a model computes, as an ordered list of activation sites.
 
-    `example` (n, ...) is a batch of inputs, n >= 1, with the dtype and device of the model. Every operation on values
+    `example` (n, ...) is a batch of inputs, n >= 1, with the dtype and device of the model; an array is converted to
+    them. Every operation on values
     that depend on the input is affine, a known piecewise-linear activation, or refused with `UnsupportedModel`.
 
     `until` names a module: it and all that follows are left out, and what enters it is the network's output.
@@ -194,7 +195,8 @@ def picked(result: Any, output: str | int | None) -> Tensor:
 
 
 def checked_example(model: Model, example: Any) -> Tensor:
-    x = first_tensor(example)
+    given = first_array(example)
+    x = as_tensor(given)
     if not x.is_floating_point():
         raise TypeError(
             f"example is {x.dtype}: regions lie in a continuous space, so inputs must be floats;"
@@ -206,10 +208,12 @@ def checked_example(model: Model, example: Any) -> Tensor:
     places = {(p.dtype, p.device) for p in parameters if p.is_floating_point()}
     if len(places) == 1 and (x.dtype, x.device) not in places:
         ((dtype, device),) = places
-        raise TypeError(
-            f"example is {x.dtype} on {x.device}, the model is {dtype} on {device};"
-            f" convert it with example.to({str(device)!r}, {dtype})"
-        )
+        if isinstance(given, Tensor):
+            raise TypeError(
+                f"example is {x.dtype} on {x.device}, the model is {dtype} on {device};"
+                f" convert it with example.to({str(device)!r}, {dtype})"
+            )
+        x = x.to(device, dtype)
     if not torch.isfinite(x).all():
         raise ValueError("example holds NaN or infinite values")
     return x.detach()

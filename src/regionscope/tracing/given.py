@@ -1,0 +1,34 @@
+"""What every function is given: a model or its network, and points as users have them."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from regionscope.points import batches
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import as_network
+from regionscope.types import Data, Model
+
+
+def network_and_batches(
+    model: Model | Network, data: Data, batch_size: int | None = None
+) -> tuple[Network, Iterator[Tensor]]:
+    """The traced model, and its points batch by batch: tensors as they are, arrays in the network's dtype."""
+    parts = batches(data, batch_size)
+    first = next(parts)
+    net = as_network(model, first[:1])
+    return net, (net.checked(part).detach() for part in chain([first], parts))
+
+
+def network_and_points(model: Model | Network, data: Data) -> tuple[Network, Tensor]:
+    """The same with all points in one tensor (n, *input_shape)."""
+    net, parts = network_and_batches(model, data)
+    points = list(parts)
+    return net, points[0] if len(points) == 1 else torch.cat(points)
+
+
+def values_per_point(net: Network) -> int:
+    """How many floats there are on the way through a network, all of which reverse mode keeps."""
+    return sum(shape.numel() for shape in map(torch.Size, net.program.shapes.values()))
