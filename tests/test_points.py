@@ -1,7 +1,12 @@
 """Probes come from where they say, and again from the same generator."""
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
+from cases import mlp
 
 import regionscope as rs
 
@@ -60,3 +65,56 @@ def test_bad_input_is_refused_with_a_reason() -> None:
         rs.noisy_points(DATA, 3, scale=0)
     with pytest.raises(ValueError, match="no points in the data"):
         rs.interpolated_points(DATA[:0], 3)
+
+
+# arrays of numpy
+
+
+def network() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return mlp(3, 8, 8, 2)
+
+
+X = torch.randn(4, 3, generator=seeded())
+ARRAYS: dict[str, Callable[[Any], Any]] = {  # what is made of points, whether tensor or array
+    "trace": lambda x: rs.trace(network(), x).units,
+    "network": lambda x: rs.trace(network(), X)(x),
+    "patterns": lambda x: rs.trace(network(), X).patterns(x),
+    "line": lambda x: rs.line_cells(network(), x[0], x[1]).breakpoints,
+    "lines": lambda x: [line.breakpoints for line in rs.line_cells(network(), x[:2], x[2:])],
+    "curve": lambda x: rs.curve_cells(network(), x, closed=True).breakpoints,
+    "plane through": lambda x: rs.Plane.through(*x[:3]).axes,
+    "plane around": lambda x: rs.Plane.around(x[0], 0.5, generator=seeded()).axes,
+    "plane along": lambda x: rs.Plane.coordinates(x[0], radius=0.5).origin,
+    "plane": lambda x: rs.Plane(x[0], np.eye(3)[:2], [[0, 0], [1, 0], [0, 1]]).origin,
+    "projection": lambda x: rs.Plane.coordinates(X[0]).project(x),
+    "expected regions": lambda x: (
+        rs.expected_line_regions(network(), x[0], x[1], sigma=0.1, samples=8, generator=seeded()).per_point
+    ),
+    "sampled": lambda x: rs.sampled_points(x, 3, generator=seeded()).float(),
+    "probes": lambda x: rs.probe_points(x, x, n=3, generator=seeded())["noisy"].float(),
+    "monitor": lambda x: rs.Monitor(
+        network(), {"x": (x, x[:, 0] > 0)}, measures=["total_variation", "good_units"]
+    ).measured()["probes"]["x"]["total_variation"]["mean"],
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_go_where_tensors_go(name: str) -> None:
+    made, expected = ARRAYS[name](X.double().numpy()), ARRAYS[name](X)
+    for one, other in zip(made, expected, strict=True) if isinstance(made, list) else [(made, expected)]:
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+def test_arrays_of_any_layout_are_taken_and_not_changed() -> None:
+    array = np.asfortranarray(X.numpy())[::-1]
+    array.flags.writeable = False
+    before = array.copy()
+    found = rs.total_variation(network(), array).per_point
+    assert found.tolist() == pytest.approx(rs.total_variation(network(), X).per_point[::-1].tolist())
+    assert np.array_equal(before, array)
+
+
+def test_functions_without_parameters_take_arrays_as_they_are() -> None:
+    assert rs.trace(lambda x: torch.relu(x), X.numpy()).dtype is torch.float32
+    assert rs.trace(lambda x: torch.relu(x), X.double().numpy()).dtype is torch.float64

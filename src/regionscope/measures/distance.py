@@ -181,8 +181,8 @@ def certified_radius(
     with torch.no_grad():
         at_once = points_at_once(tangent_floats(precise, along), batch_size)
         routes = Routes(precise, along, output=True)
-        batches = zip(points.split(at_once), labels.split(at_once), strict=True)
-        for x, y in tqdm(batches, desc="certified radius", disable=not show_progress):
+        together = list(zip(points.split(at_once), labels.split(at_once), strict=True))
+        for x, y in tqdm(together, desc="certified radius", disable=not show_progress):
             right = leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
             parts.append(torch.where(right, safe_radii(routes, x.double(), y), 0.0))
     found = torch.cat(parts).cpu().numpy()

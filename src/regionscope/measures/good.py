@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from regionscope.machine import points_at_once
 from regionscope.results import Estimate
-from regionscope.tracing.given import network_and_points, values_per_point
+from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Watch
 from regionscope.types import Data, Model
@@ -34,7 +33,7 @@ def good_units(
     """
     net, points = network_and_points(model, data)
     none = torch.zeros(len(points), 0, dtype=torch.bool, device=points.device)
-    at_once = points_at_once(values_per_point(net), batch_size)
+    at_once = points_kept_at_once(net, batch_size)
     bar = tqdm(points.split(at_once), desc="good units", disable=not show_progress)
     masks = [torch.cat(good_masks(net, x), dim=1) for x in bar] if net.sites else [none]
     mask = torch.cat(masks)

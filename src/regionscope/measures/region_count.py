@@ -12,6 +12,7 @@ from regionscope.geometry import kernels
 from regionscope.geometry.planes import Planes, check_size
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import exact, say_if_compiling
+from regionscope.machine import points_at_once
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
@@ -48,6 +49,7 @@ def local_region_count(
     check_size("radius", radius)
     net, points = network_and_points(model, data)
     points, net = points.cpu(), exact(net)
+    at_once = points_at_once(1, batch_size)
     planes = Planes.around(points, radius, axes=axes, generator=generator)
     say_if_compiling()
 
@@ -56,7 +58,7 @@ def local_region_count(
         near = meets_disc(made, radius) if shape == "disc" else np.ones(len(made.start), bool)
         return np.bincount(made.polygon[near], minlength=len(part)).astype(np.float64)
 
-    parts = [planes[i : i + batch_size] for i in range(0, len(planes), batch_size)]
+    parts = [planes[i : i + at_once] for i in range(0, len(planes), at_once)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         bar = tqdm(pool.map(counted, parts), total=len(parts), desc="planes", disable=not show_progress)
         counts = np.concatenate(list(bar))

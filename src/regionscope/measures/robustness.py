@@ -9,7 +9,7 @@ from tqdm.auto import tqdm
 from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, attacked
 from regionscope.measures.classification import checked_labels, leads
 from regionscope.results import Estimate
-from regionscope.tracing.given import network_and_points
+from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Array, Data, Model
 
@@ -31,7 +31,7 @@ def robust_accuracy(
     restarts: int = 5,
     loss: str = "margin",
     generator: torch.Generator | None = None,
-    batch_size: int = 256,
+    batch_size: int | None = None,
     show_progress: bool = False,
 ) -> Estimate:
     """The share of points that are classified right after an attack: an upper bound on the true robust accuracy.
@@ -57,8 +57,9 @@ def robust_accuracy(
     if not callable(attack) and attack != "none":
         settings = Settings(attack or "pgd", radius, steps, step_size, norm, bounds, restarts, loss)
         attack = built_in(settings, points, generator or torch.Generator().manual_seed(0))
-    batches = list(zip(points.split(batch_size), labels.split(batch_size), strict=True))
-    for x, y in tqdm(batches, desc="attacking", disable=not show_progress):
+    at_once = points_kept_at_once(net, batch_size)
+    parts = list(zip(points.split(at_once), labels.split(at_once), strict=True))
+    for x, y in tqdm(parts, desc="attacking", disable=not show_progress):
         stands = _right(outputs, x, y)
         if callable(attack) and stands.any():
             x, y = x[stands], y[stands]

@@ -10,7 +10,7 @@ from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
 from regionscope.measures.jacobians import Route, affine_width, chosen_directions, exact_directions, tangent_floats
 from regionscope.results import Estimate
-from regionscope.tracing.given import network_and_points, values_per_point
+from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
 
@@ -41,7 +41,7 @@ def total_variation(
     net, points = network_and_points(model, data)
     with torch.set_grad_enabled(differentiable):
         if method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
-            at_once = points_at_once(values_per_point(net), batch_size)
+            at_once = points_kept_at_once(net, batch_size)
             bar = tqdm(points.split(at_once), desc="total variation", disable=not show_progress)
             parts = [reverse_norms(net, x, target, differentiable) for x in bar]
             exact = True

@@ -68,9 +68,10 @@ class Monitor:
     """Records measures of a model at some steps of its training: `monitor(step, loss=...)` in any loop.
 
     `probes` are named sets of points, a tensor or array each or (points, labels). `measures` are names from
-    `rs.MEASURES`, or {name: options}, or {name: function of the model and points}, such as {"bounds": rs.bounds}; the option `points`
-    takes only the first so many, and by default local complexity is estimated with few draws and directions at each
-    point. `steps` says when: numbers such as `rs.log_steps` gives, or a function of the step; always if not given.
+    `rs.MEASURES`, or {name: options}, or {name: function of the model and points}, such as {"bounds": rs.bounds}; the
+    option `points` takes only the first so many, and by default local complexity is estimated with few draws and
+    directions at each point. `steps` says when: numbers such as `rs.log_steps` gives, or a function of the step; always
+    if not given.
     `planes` are named planes on which the exact regions are recorded, `checkpoints` keeps the weights of each record.
     All goes to the directory `run`, and as flat numbers to the `loggers`. `resume` goes on with the run that is there.
 

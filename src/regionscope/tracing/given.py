@@ -1,15 +1,19 @@
 """What every function is given: a model or its network, and points as users have them."""
 
+import math
 from collections.abc import Iterator
 from itertools import chain
 
 import torch
 from torch import Tensor
 
+from regionscope.machine import points_at_once
 from regionscope.points import batches
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
+
+KEPT_AT_ONCE = 1 << 26  # floats
 
 
 def network_and_batches(
@@ -29,6 +33,7 @@ def network_and_points(model: Model | Network, data: Data) -> tuple[Network, Ten
     return net, points[0] if len(points) == 1 else torch.cat(points)
 
 
-def values_per_point(net: Network) -> int:
-    """How many floats there are on the way through a network, all of which reverse mode keeps."""
-    return sum(shape.numel() for shape in map(torch.Size, net.program.shapes.values()))
+def points_kept_at_once(net: Network, batch_size: int | None = None) -> int:
+    """How many points to take together where reverse mode keeps all values on the way: `batch_size` if given."""
+    sizes = [math.prod(shape) for shape in net.program.shapes.values()]
+    return min(points_at_once(max(sizes), batch_size), points_at_once(sum(sizes), batch_size, floats=KEPT_AT_ONCE))

@@ -1,0 +1,369 @@
+"""What every measure keeps to, whatever it measures: run for all of them over all cases."""
+
+import copy
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cases import CASES, Case, case, mlp
+from torch import Tensor, nn
+
+import regionscope as rs
+from regionscope.results import joint_estimate
+
+# small enough for all cases, and with something to count
+OPTIONS: dict[str, dict[str, Any]] = {
+    "local_complexity": {"draws": 4, "sigma": 0.3},
+    "boundary_crossings": {"radius": 0.5, "directions": 3},
+    "local_region_count": {"radius": 0.3},
+    "robust_accuracy": {"radius": 0.1, "restarts": 2, "steps": 5},
+}
+BY_PLACE = {"local_complexity", "local_region_count"}  # noise and planes go by a point's place in the data
+PAIRS = [(name, each) for name in rs.MEASURES for each in CASES]
+pairs = pytest.mark.parametrize(("name", "each"), PAIRS)
+names = pytest.mark.parametrize("name", rs.MEASURES)
+
+
+@cache
+def made(each: str) -> tuple[Case, rs.Network, Tensor]:
+    """A case, its network, and a label for each of its points: not always the largest output."""
+    found = case(each)
+    outputs = found.model(found.points).detach().flatten(1)
+    return found, rs.trace(found.model, found.points[:1]), outputs.argmax(dim=1) // 2 * 2
+
+
+def measured(name: str, model: Any, data: Any, labels: Any, **options: Any) -> rs.Estimate:
+    return rs.MEASURES[name].estimate(model, data, labels, **OPTIONS.get(name, {}) | options)
+
+
+@cache
+def whole(name: str, each: str) -> rs.Estimate | None:
+    """The measure at all points of a case; None if there is none, and that is said."""
+    found, net, labels = made(each)
+    refusal = None
+    if rs.MEASURES[name].needs_labels and math.prod(net.output_shape) == 1:
+        refusal = "at least two outputs"
+    if name == "local_region_count" and math.prod(net.input_shape) == 1:
+        refusal = "has no planes"
+    if refusal is None:
+        return measured(name, net, found.points, labels)
+    with pytest.raises(ValueError, match=refusal):
+        measured(name, net, found.points, labels)
+    return None
+
+
+def assert_same(one: rs.Estimate, other: rs.Estimate, tolerance: float = 0.0) -> None:
+    """Estimates of the same points agree, bit for bit if no tolerance is given."""
+    assert type(one) is type(other)
+    for name in ("per_point", "per_layer", "point_stderr", "per_unit"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert (a is None) == (b is None), name
+        if a is not None:
+            assert a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=name)
+    assert (one.name, one.exact, one.quantity) == (other.name, other.exact, other.quantity)
+
+
+def rounding(net: rs.Network) -> float:
+    return 1e-9 if net.dtype is torch.float64 else 2e-4
+
+
+# what comes back
+
+
+@pairs
+def test_there_is_one_number_a_point_and_layers_add_up_to_it(name: str, each: str) -> None:
+    found, net, _ = made(each)
+    result = whole(name, each)
+    if result is None:
+        return
+    assert result.n == len(found.points) and result.per_point.dtype == np.float64
+    assert result.name and result.quantity and not np.isnan(result.per_point).any()
+    if result.per_layer is not None:
+        assert result.per_layer.shape == (result.n, net.layers)
+        np.testing.assert_allclose(result.per_layer.sum(axis=1), result.per_point, rtol=1e-6)
+    columns = result.columns()
+    assert columns[result.name] is result.per_point and all(len(column) == result.n for column in columns.values())
+    summary = result.to_dict()
+    assert summary["mean"] == result.per_point.mean() and summary["n"] == result.n
+
+
+@pairs
+def test_a_model_and_its_network_are_measured_alike(name: str, each: str) -> None:
+    found, _, labels = made(each)
+    result = whole(name, each)
+    if result is not None:
+        assert_same(measured(name, found.model, found.points, labels), result)
+
+
+@pairs
+def test_batches_change_nothing(name: str, each: str) -> None:
+    found, net, labels = made(each)
+    result = whole(name, each)
+    if result is not None:
+        assert_same(measured(name, net, found.points, labels, batch_size=2), result, rounding(net))
+
+
+@pairs
+def test_parts_make_up_the_whole(name: str, each: str) -> None:
+    found, net, labels = made(each)
+    options: dict[str, Any] = {"robust_accuracy": {"restarts": 1}}.get(name, {})
+    if whole(name, each) is None or name in BY_PLACE:
+        return
+    result = measured(name, net, found.points, labels, **options)
+    x, y = found.points, labels
+    halves = [slice(0, 1), slice(1, None)]
+    turns = [slice(0, None, 2), slice(1, None, 2)]
+    for parts, interleaved in ((halves, False), (turns, True)):
+        estimates = [measured(name, net, x[part], y[part], **options) for part in parts]
+        assert_same(joint_estimate(estimates, interleaved=interleaved), result, rounding(net))
+
+
+@pairs
+def test_one_point_is_enough(name: str, each: str) -> None:
+    found, net, labels = made(each)
+    result = whole(name, each)
+    if result is not None:
+        alone = measured(name, net, found.points[:1], labels[:1])
+        assert alone.n == 1 and alone.mean == alone.per_point[0]
+        if name != "local_region_count":  # planes of fewer points are others
+            assert alone.mean == pytest.approx(result.per_point[0], rel=rounding(net), abs=rounding(net))
+        if alone.exact and math.isfinite(alone.mean):
+            assert alone.stderr == 0
+
+
+# what goes in
+
+
+DATA: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "tensors": lambda x, y: list(x.split(2)),
+    "tuples": lambda x, y: list(zip(x.split(2), y.split(2), strict=True)),
+    "dicts": lambda x, y: [{"index": 3, "image": a, "label": b} for a, b in zip(x.split(2), y.split(2), strict=True)],
+    "loader": lambda x, y: torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=2),
+    "array": lambda x, y: x.double().numpy(),
+    "arrays": lambda x, y: [(part.double().numpy(), None) for part in x.split(2)],
+    "backwards": lambda x, y: x.flip(0).numpy()[::-1],
+    "with gradients": lambda x, y: x.clone().requires_grad_(),
+}
+
+
+@pytest.mark.parametrize("kind", DATA)
+@names
+def test_data_may_come_in_any_form(name: str, kind: str) -> None:
+    for each in ("dense", "conv", "dense_float64"):
+        found, net, labels = made(each)
+        result = whole(name, each)
+        assert result is not None
+        data = DATA[kind](found.points, labels)
+        assert_same(measured(name, net, data, labels.numpy() if "array" in kind else labels), result)
+        assert not isinstance(data, Tensor) or data.grad is None
+
+
+@names
+def test_arrays_go_to_models_in_their_dtype_and_tensors_must_have_it(name: str) -> None:
+    found, _, labels = made("dense")
+    assert_same(measured(name, found.model, found.points.double().numpy(), labels), whole(name, "dense"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"points are torch\.float64"):
+        measured(name, found.model, found.points.double(), labels)
+    with pytest.raises(TypeError, match="an array of int64"):
+        measured(name, found.model, found.points.long().numpy(), labels)
+
+
+@names
+def test_points_of_another_shape_are_refused(name: str) -> None:
+    found, net, labels = made("dense")
+    with pytest.raises(ValueError, match=r"points must be \(n, 4\), got \(7, 2, 2\); flatten images first"):
+        measured(name, net, found.points.view(-1, 2, 2), labels)
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        measured(name, net, found.points, labels, batch_size=0)
+    with pytest.raises(ValueError, match="NaN"):
+        measured(name, net, found.points / 0, labels)
+
+
+# what stays as it was
+
+
+@contextmanager
+def left_alone(model: nn.Module, *points: Tensor) -> Iterator[None]:
+    """Weights, gradients, modes, points and every global random state are the same afterwards."""
+    for p in model.parameters():
+        p.grad = torch.full_like(p, 7.0)
+    model.train()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d | nn.Dropout):
+            module.eval()
+
+    def state() -> list[Any]:
+        tensors = [*model.state_dict().values(), *(p.grad for p in model.parameters()), *points, torch.get_rng_state()]
+        flags = [p.requires_grad for p in model.parameters()], [m.training for m in model.modules()]
+        hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()]
+        seeds = torch.from_numpy(np.random.get_state()[1])  # type: ignore[index]
+        return [*(t.clone() for t in tensors if t is not None), seeds.clone(), flags, hooks]
+
+    before, enabled = state(), torch.is_grad_enabled()
+    yield
+    assert torch.is_grad_enabled() == enabled
+    for one, other in zip(before, state(), strict=True):
+        assert one.equal(other) if isinstance(one, Tensor) else one == other
+
+
+@pairs
+def test_the_model_and_all_random_states_are_left_alone(name: str, each: str) -> None:
+    if whole(name, each) is None:
+        return
+    found, _, labels = made(each)
+    model = copy.deepcopy(found.model)
+    with left_alone(model, found.points, labels):
+        measured(name, model, found.points, labels)
+
+
+@pytest.mark.parametrize("name", [name for name, measure in rs.MEASURES.items() if measure.random])
+def test_the_seed_alone_says_what_is_drawn(name: str) -> None:
+    found, net, labels = made("dense")
+    options: dict[str, Any] = {"total_variation": {"method": "random", "target": 0}}.get(name, {})
+    results = [measured(name, net, found.points, labels, seed=seed, **options) for seed in (3, 3, 4)]
+    assert_same(results[0], results[1])
+    if name != "robust_accuracy":  # which is 0 or 1 at each point
+        assert not np.array_equal(results[0].per_point, results[2].per_point)
+
+
+@pytest.mark.parametrize("name", [name for name, measure in rs.MEASURES.items() if not measure.random])
+def test_what_draws_nothing_takes_no_generator(name: str) -> None:
+    found, net, labels = made("dense")
+    with pytest.raises(TypeError, match="generator"):
+        measured(name, net, found.points, labels, generator=torch.Generator())
+
+
+# results
+
+
+@names
+def test_results_can_be_copied_and_sent_to_other_processes(name: str) -> None:
+    result = whole(name, "dense")
+    assert result is not None
+    for again in (copy.copy(result), copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        assert_same(again, result)
+        assert repr(again) == repr(result) and again.to_dict() == result.to_dict()
+        assert [f.name for f in fields(again)] == [f.name for f in fields(result)]
+
+
+@names
+def test_progress_is_shown_if_asked_for(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    found, net, labels = made("dense")
+    measured(name, net, found.points, labels)
+    assert capfd.readouterr().err == ""
+    measured(name, net, found.points, labels, show_progress=True)
+    assert "100%" in capfd.readouterr().err
+
+
+@names
+def test_the_table_says_what_a_measure_is_called_with(name: str) -> None:
+    found, net, labels = made("dense")
+    measure = rs.MEASURES[name]
+    assert getattr(rs, name) is measure.function
+    needed = [labels] if measure.needs_labels else []
+    assert_same(measure(net, found.points, *needed, **seeded(measure)), measure.estimate(net, found.points, labels))
+    watching = {option: value for option, value in (measure.watching or {}).items() if option != "points"}
+    measure.check({**measure.defaults, **watching})
+    with pytest.raises(TypeError, match=f"{name} has no option 'nonsense' here; it has .*batch_size"):
+        measure.check({"nonsense": 1})
+    if measure.needs_labels:
+        with pytest.raises(ValueError, match=f"{name} needs labels"):
+            measure.estimate(net, found.points)
+
+
+def seeded(measure: Any) -> dict[str, Any]:
+    return {"generator": torch.Generator().manual_seed(0)} if measure.random else {}
+
+
+# the edges
+
+
+AFFINE: dict[str, float | str] = {
+    "local_complexity": "no activation sites",
+    "boundary_crossings": 0.0,
+    "local_rank": "no activation sites",
+    "total_variation": 5.0,
+    "boundary_distance": math.inf,
+    "good_units": 0.0,
+    "local_region_count": 1.0,
+    "robust_accuracy": 1.0,
+    "certified_radius": 2.0 / math.hypot(3.0, 4.0),
+}
+
+
+@names
+def test_a_network_without_sites_bends_nowhere(name: str) -> None:
+    model = nn.Linear(2, 2).double()
+    model.weight.data = torch.tensor([[3.0, 4.0], [0.0, 0.0]]).double()
+    model.bias.data.zero_()
+    x, labels = torch.tensor([[2.0, -1.0], [-2.0, 1.0]]).double(), torch.tensor([0, 1])  # outputs 2 and 0, -2 and 0
+    expected = AFFINE[name]
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            measured(name, model, x, labels)
+    else:
+        assert measured(name, model, x, labels).per_point == pytest.approx([expected] * 2)
+
+
+@names
+def test_units_of_smooth_networks_are_measured_but_not_their_regions(name: str) -> None:
+    torch.manual_seed(0)
+    model, x, labels = mlp(3, 6, 6, 2, act=nn.GELU), torch.randn(4, 3), torch.tensor([0, 1, 0, 1])
+    net = rs.trace(model, x, allow_smooth=True)
+    if name in ("local_region_count", "certified_radius"):
+        with pytest.raises(ValueError, match="not piecewise linear"):
+            measured(name, net, x, labels)
+    else:
+        assert measured(name, net, x, labels).n == 4
+
+
+# those that are in no table
+
+OTHERS: dict[str, Callable[[Any, Any], Any]] = {
+    "complexity_density": lambda net, x: rs.complexity_density(net, x, sigma=0.3, draws=2, generator=torch.Generator()),
+    "singular_values": rs.singular_values,
+    "neighbourhood_deformation": lambda net, x: rs.neighbourhood_deformation(
+        net, x, radius=0.5, directions=3, generator=torch.Generator()
+    ),
+    "confirmed_crossings": lambda net, x: rs.confirmed_crossings(
+        net, x, radius=0.5, directions=3, generator=torch.Generator()
+    ),
+    "compare_complexities": lambda net, x: (
+        rs.compare_complexities(net, x, radius=0.5, directions=3, generator=torch.Generator()).measures
+    ),
+    "bounds": lambda net, x: rs.bounds(net, x, generator=torch.Generator()),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_others_take_the_same_data_and_leave_the_same_alone(name: str) -> None:
+    found, _, labels = made("dense_float64")
+    model = copy.deepcopy(found.model)
+    with left_alone(model, found.points):
+        expected = list(numbers(OTHERS[name](model, found.points)))
+        assert len(expected) >= len(found.points)
+        for kind in ("tuples", "dicts", "array"):
+            again = list(numbers(OTHERS[name](model, DATA[kind](found.points, labels))))
+            assert again == pytest.approx(expected, abs=1e-6), kind
+
+
+def numbers(result: Any) -> Iterator[float]:
+    """All that a result holds."""
+    if isinstance(result, Tensor | np.ndarray):
+        yield from result.ravel().tolist()
+    elif isinstance(result, list | tuple):
+        yield from (number for entry in result for number in numbers(entry))
+    elif isinstance(result, dict):
+        yield from numbers(list(result.values()))
+    elif is_dataclass(result):
+        yield from numbers([getattr(result, f.name) for f in fields(result)])
+    elif isinstance(result, int | float):
+        yield float(result)
