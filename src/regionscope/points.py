@@ -83,7 +83,7 @@ def uniform_points(data: Data, n: int, *, per_entry: bool = False, generator: to
     """
     points = all_points(data)
     low, high = (points.amin(dim=0), points.amax(dim=0)) if per_entry else (points.min(), points.max())
-    drawn = torch.rand((checked_number(n), *points.shape[1:]), generator=generator, dtype=torch.float64)
+    drawn = torch.rand((_checked_number(n), *points.shape[1:]), generator=generator, dtype=torch.float64)
     return low + (high - low) * drawn.to(points)
 
 
@@ -96,7 +96,7 @@ def noisy_points(data: Data, n: int, *, scale: float, generator: torch.Generator
     if not scale > 0:
         raise ValueError(f"scale must be positive, got {scale}")
     points = all_points(data)
-    chosen = points[drawn_rows(points, n, generator)]
+    chosen = points[_drawn_rows(points, n, generator)]
     noise = torch.randn(chosen.shape, generator=generator, dtype=torch.float64)
     return chosen + scale * noise.to(points)
 
@@ -109,7 +109,7 @@ def interpolated_points(data: Data, n: int, *, generator: torch.Generator | None
     True
     """
     points = all_points(data)
-    x, y = (points[drawn_rows(points, n, generator)] for _ in range(2))
+    x, y = (points[_drawn_rows(points, n, generator)] for _ in range(2))
     t = torch.rand((n, *[1] * (points.dim() - 1)), generator=generator, dtype=torch.float64).to(points)
     return torch.lerp(x, y, t)
 
@@ -135,12 +135,12 @@ def probe_points(
     return probes
 
 
-def checked_number(n: int) -> int:
+def _checked_number(n: int) -> int:
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
     return n
 
 
-def drawn_rows(points: Tensor, n: int, generator: torch.Generator | None) -> Tensor:
+def _drawn_rows(points: Tensor, n: int, generator: torch.Generator | None) -> Tensor:
     """The numbers of n points, drawn with replacement."""
-    return torch.randint(len(points), (checked_number(n),), generator=generator).to(points.device)
+    return torch.randint(len(points), (_checked_number(n),), generator=generator).to(points.device)

@@ -12,7 +12,8 @@ from cases import case, mlp
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.measures.attacks import Settings, attacked, checkpoints
+from regionscope.measures.attacks import Settings, halving_steps, worst_points
+from regionscope.measures.draws import Draws
 
 STRONG = ("pgd", "apgd")
 DUAL = {"L2": 2, "Linf": 1}  # the norm of the weights that belongs to a distance
@@ -110,7 +111,7 @@ def test_attacks_stay_in_the_ball_and_the_bounds(
         return torch.add(model(p.flatten(1)), ahead)
 
     settings = Settings(attack, 0.3, 20, None, norm, bounds, 4, loss)
-    best = attacked(outputs, x, labels, settings, torch.Generator().manual_seed(0))
+    best = worst_points(outputs, x, labels, settings, Draws(torch.Generator().manual_seed(0)))
     away = torch.stack([*seen, best]) - x
     sizes = away.flatten(2).norm(p=math.inf if norm == "Linf" else 2, dim=2)
     assert sizes.max() <= 0.3 + 1e-6
@@ -118,17 +119,41 @@ def test_attacks_stay_in_the_ball_and_the_bounds(
     assert torch.stack(seen).min() >= bounds[0] and torch.stack(seen).max() <= bounds[1]
 
 
+def test_random_starts_belong_to_points_whatever_the_batches() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(60, 3)
+    settings = Settings("pgd", 0.2, 1, 1e-9, "Linf", (-math.inf, math.inf), 4, "margin")
+    labels = torch.zeros(60, dtype=torch.long)
+
+    def outputs(p: Tensor) -> Tensor:  # nothing to climb: where a search starts is where it looks
+        return torch.stack([torch.ones(len(p)), (p.sum(dim=1) * 1000).sin().detach()], dim=1)
+
+    found = []
+    for at_once in (60, 7):
+        numbers = Draws(torch.Generator().manual_seed(0))
+        found.append(
+            torch.cat(
+                [
+                    worst_points(outputs, part, labels[:at_once][: len(part)], settings, numbers)
+                    for part in x.split(at_once)
+                ]
+            )
+        )
+    assert torch.equal(*found)
+    assert ((found[0] - x).abs().amax(dim=1) > 0.05).any()
+
+
 def test_random_starts_fill_the_ball() -> None:
     x = torch.zeros(4000, 3)
     for norm, order in (("L2", 2.0), ("Linf", math.inf)):
         ball = Settings("pgd", 2.0, 1, None, norm, (-math.inf, math.inf), 1, "margin").around(x)
-        sizes = ball.anywhere(torch.Generator().manual_seed(0)).norm(p=order, dim=1) / 2
+        sizes = ball.anywhere(Draws(torch.Generator().manual_seed(0)), 1).norm(p=order, dim=1) / 2
         for share in (0.5, 0.8):
             assert float((sizes < share).double().mean()) == pytest.approx(share**3, abs=0.03), "as volumes do"
 
 
 def test_the_checkpoints_are_those_of_the_paper() -> None:
-    assert sorted(checkpoints(100)) == [22, 41, 57, 70, 80, 87, 93, 99]
+    assert sorted(halving_steps(100)) == [22, 41, 57, 70, 80, 87, 93, 99]
 
 
 def to_boundary(cells: rs.PlaneCells, x: Tensor) -> Tensor:

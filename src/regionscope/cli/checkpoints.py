@@ -74,8 +74,8 @@ def regions(
     seed
         Seed of the random plane.
     """
-    network = loaded(checkpoint, given)
-    plane, marked, names = chosen_plane(network, points, through, around, radius, margin, seed)
+    network = _network_of(checkpoint, given)
+    plane, marked, names = _chosen_plane(network, points, through, around, radius, margin, seed)
     matplotlib.use("agg")
     cells = rs.plane_cells(
         network, plane, up_to_layer=up_to_layer, max_cells=max_cells, certified=certified,
@@ -142,7 +142,7 @@ def measure(
     seed
         Seed of everything that is drawn.
     """
-    net, data, labels = traced(checkpoint, given, points, count)
+    net, data, labels = _network_and_points(checkpoint, given, points, count)
     options: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, "draws": draws},
         "boundary_crossings": {"radius": radius},
@@ -155,7 +155,7 @@ def measure(
         told = {**options.get(name, {}), "show_progress": sys.stderr.isatty()}
         rows.append(measure_named(name).estimate(net, data, labels, seed=seed, **told).to_dict())
     print(f"{net!r}, {len(data)} points\n")
-    print(table(rows, net.layers))
+    print(_measures_table(rows, net.layers))
     if out is not None:
         write_rows(rows, out)
         print(f"\nwrote {out}")
@@ -208,13 +208,13 @@ def bounds(
     seed
         Seed of everything that is drawn.
     """
-    net, data, _ = traced(checkpoint, given, points, count)
+    net, data, _ = _network_and_points(checkpoint, given, points, count)
     found = rs.bounds(
         net, data, sigma=sigma, eta=eta, eps=eps, draws=draws, constants_from=constants,
         generator=torch.Generator().manual_seed(seed), show_progress=sys.stderr.isatty(),
     )  # fmt: skip
     print(f"{net!r}, {len(data)} points\n")
-    print(bounds_table(found, terms))
+    print(_bounds_table(found, terms))
     if plot is not None:
         matplotlib.use("agg")
         plots.bounds(found).figure.savefig(plot, dpi=150)
@@ -224,21 +224,21 @@ def bounds(
         print(f"\nwrote {out}")
 
 
-def loaded(checkpoint: Path, given: Given | None) -> nn.Module:
+def _network_of(checkpoint: Path, given: Given | None) -> nn.Module:
     """The network of a checkpoint."""
     return load_model(checkpoint, None if given is None else given.network())
 
 
-def traced(
+def _network_and_points(
     checkpoint: Path, given: Given | None, points: Path | None, count: int
 ) -> tuple[rs.Network, Tensor, Tensor | None]:
     """The network of a checkpoint, the points to measure it at, and their labels if they have any."""
-    network = loaded(checkpoint, given)
-    data, labels = (part[:count] for part in chosen_points(network, points))
+    network = _network_of(checkpoint, given)
+    data, labels = (part[:count] for part in _chosen_points(network, points))
     return rs.trace(network, data[:1]), data, labels if points is None else None
 
 
-def bounds_table(found: list[rs.Bound], terms: bool) -> str:
+def _bounds_table(found: list[rs.Bound], terms: bool) -> str:
     """Inequalities as text: left <= right, the ratio and the verdict; below each its terms, if asked for."""
     rows = [["inequality", "form", "left", "right", "± s.e.", "left/right", "verdict"]]
     for b in found:
@@ -252,7 +252,7 @@ def bounds_table(found: list[rs.Bound], terms: bool) -> str:
     return aligned(rows)
 
 
-def table(rows: list[dict[str, Any]], layers: int) -> str:
+def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
     """Rows of measures as text: the mean with its standard error, then the mean of each layer."""
     head = ["measure", "mean", "± s.e.", *(f"layer {k + 1}" for k in range(layers)), ""]
     body = [head]
@@ -263,24 +263,24 @@ def table(rows: list[dict[str, Any]], layers: int) -> str:
     return aligned(body)
 
 
-def chosen_points(network: nn.Module, file: Path | None) -> tuple[Tensor, Tensor]:
+def _chosen_points(network: nn.Module, file: Path | None) -> tuple[Tensor, Tensor]:
     """Points for a network, and a number to name each by: those of a file, or MNIST with its labels."""
     if file is not None:
-        data = torch.from_numpy(np.load(file, allow_pickle=False)).to(dtype_of(network))
+        data = torch.from_numpy(np.load(file, allow_pickle=False)).to(_dtype_of(network))
         return data, torch.arange(len(data))
     images, labels = mnist_sample("train")
-    for data in (images.flatten(1).to(dtype_of(network)), images.to(dtype_of(network))):
-        if takes(network, data[:2]):
+    for data in (images.flatten(1).to(_dtype_of(network)), images.to(_dtype_of(network))):
+        if _takes(network, data[:2]):
             return data, labels
     raise ValueError("the network does not take images of MNIST: give its inputs with --points")
 
 
-def dtype_of(network: nn.Module) -> torch.dtype:
+def _dtype_of(network: nn.Module) -> torch.dtype:
     return next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
 
 
 @torch.no_grad()
-def takes(network: nn.Module, points: Tensor) -> bool:
+def _takes(network: nn.Module, points: Tensor) -> bool:
     """Whether points have the shape of the network's inputs: it is the network that says so."""
     try:
         network(points)
@@ -289,15 +289,15 @@ def takes(network: nn.Module, points: Tensor) -> bool:
     return True
 
 
-def chosen_plane(
+def _chosen_plane(
     network: nn.Module, file: Path | None, through: tuple[int, int, int] | None, around: int | None,
     radius: float, margin: float, seed: int,
 ) -> tuple[rs.Plane, Tensor, list[str]]:  # fmt: skip
     """The plane the options ask for, the points on it to mark, and their names."""
-    origin = torch.zeros(2, dtype=dtype_of(network))
-    if file is None and takes(network, origin[None]):
+    origin = torch.zeros(2, dtype=_dtype_of(network))
+    if file is None and _takes(network, origin[None]):
         return rs.Plane.coordinates(origin, radius=radius), origin[None][:0], []
-    data, labels = chosen_points(network, file)
+    data, labels = _chosen_points(network, file)
     if around is not None:
         generator = torch.Generator().manual_seed(seed)
         return rs.Plane.around(data[around], radius, generator=generator), data[[around]], [str(int(labels[around]))]

@@ -48,7 +48,7 @@ class PointMetric(Metric):
     def __init__(self, model: Model | Network, *, seed: int = 0, **options: Any) -> None:
         super().__init__(**{name: options.pop(name) for name in SYNCHRONISING & options.keys()})
         MEASURES[self.measure].check(options)
-        self.held, self.seed, self.options = Held(model), seed, options
+        self.held, self.seed, self.options = _Borrowed(model), seed, options
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("squares", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("count", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
@@ -86,24 +86,24 @@ class PointMetric(Metric):
         self._computed = None  # torchmetrics would answer with the mean before the merge
 
 
-class Held:
+class _Borrowed:
     """A model that is no submodule, and not copied with its metric."""
 
     def __init__(self, model: Model | Network) -> None:
         self.model = model
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Held":
-        return Held(memo.get(id(self.model), self.model))  # the copy, where metric and model are copied together
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Borrowed":
+        return _Borrowed(memo.get(id(self.model), self.model))  # the copy, where metric and model are copied together
 
 
-def twin(measure: str) -> type[PointMetric]:
+def _metric_class(measure: str) -> type[PointMetric]:
     """The metric class of a measure."""
     name = measure.title().replace("_", "")
     about = f"`{measure}` as a metric; see `PointMetric` and `regionscope.{measure}`."
     return type(name, (PointMetric,), {"measure": measure, "__doc__": about, "__module__": __name__})
 
 
-METRICS = {measure: twin(measure) for measure in MEASURES}
+METRICS = {measure: _metric_class(measure) for measure in MEASURES}
 
 
 def metric(measure: str, model: Model | Network, **options: Any) -> PointMetric:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from regionscope.measures.classification import leads
+from regionscope.measures.classification import label_leads
+from regionscope.measures.draws import Draws
 
 Outputs = Callable[[Tensor], Tensor]  # points -> outputs (n, k), with gradients
 NORMS = ("Linf", "L2")
@@ -92,16 +93,16 @@ class Ball:
         sizes: Tensor = torch.linalg.vector_norm(gradient.flatten(1), ord=1 if self.norm == "Linf" else 2, dim=1)
         return sizes
 
-    def anywhere(self, generator: torch.Generator) -> Tensor:
+    def anywhere(self, numbers: Draws, number: int) -> Tensor:
         """A random point around each centre: uniform in the ball, then moved into the bounds."""
-        x, device = self.centres, generator.device
+        x = self.centres
         if self.norm == "Linf":
-            step = 2 * torch.rand(x.shape, generator=generator, dtype=x.dtype, device=device) - 1
+            step = 2 * numbers.uniform((number,), x, *x.shape[1:]) - 1
         else:
-            step = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=device)
-            part = torch.rand(_column(x), generator=generator, dtype=x.dtype, device=device)
+            step = numbers.normal((number,), x, *x.shape[1:])
+            part = numbers.uniform((number, 0), x).view(_column(x))
             step *= part ** (1 / x[0].numel()) / _lengths(step)
-        return self.nearest(x + self.radius * step.to(x.device))
+        return self.nearest(x + self.radius * step)
 
 
 @dataclass
@@ -127,8 +128,8 @@ class Search:
             p = p.detach().requires_grad_()
             outputs = self.outputs(p)
             losses = self.losses(outputs)
-        gradient, p = gradient_of(losses, p), p.detach()
-        lead = leads(outputs.detach(), self.labels)
+        gradient, p = _gradient_of(losses, p), p.detach()
+        lead = label_leads(outputs.detach(), self.labels)
         better = lead < self.lead
         self.best = torch.where(better.view(_column(p)), p, self.best)
         self.lead = torch.where(better, lead, self.lead)
@@ -138,7 +139,9 @@ class Search:
         """What is climbed, (n,)."""
         if self.loss == "cross-entropy":
             return cross_entropy(outputs, self.labels, reduction="none")
-        return -(leads(outputs, self.labels) if self.targets is None else ahead(outputs, self.labels, self.targets))
+        if self.targets is None:
+            return -label_leads(outputs, self.labels)
+        return -_target_leads(outputs, self.labels, self.targets)
 
 
 def pgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
@@ -178,7 +181,7 @@ def apgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> 
         rises, higher = rises + (loss > previous), loss > top
         top = torch.where(higher, loss, top)
         top_place, top_gradient = _chosen(higher, p, top_place), _chosen(higher, gradient, top_gradient)
-        if step in checkpoints(steps):
+        if step in halving_steps(steps):
             halved = (rises < 0.75 * (step - last_check)) | (~halved & (top == last_top))
             size, loss = _chosen(halved, size / 2, size), torch.where(halved, top, loss)
             p, before = _chosen(halved, top_place, p), _chosen(halved, top_place, before)
@@ -186,7 +189,7 @@ def apgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> 
             last_top, last_check, rises = top, step, torch.zeros_like(rises)
 
 
-def checkpoints(steps: int) -> set[int]:
+def halving_steps(steps: int) -> set[int]:
     """The steps at which `apgd` may halve its own: after 22% of them, then after ever shorter stretches down to 6%."""
     percent, stretch, found = 22, 22, set()
     while percent <= 100:
@@ -199,7 +202,7 @@ def checkpoints(steps: int) -> set[int]:
 ATTACKS: dict[str, Callable[[Search, Tensor, int, float | None], None]] = {"pgd": pgd, "apgd": apgd, "fgsm": fgsm}
 
 
-def attacked(outputs: Outputs, x: Tensor, labels: Tensor, settings: Settings, generator: torch.Generator) -> Tensor:
+def worst_points(outputs: Outputs, x: Tensor, labels: Tensor, settings: Settings, numbers: Draws) -> Tensor:
     """For each point the place in its ball where the label's output leads by least, or is beaten, of all looked at.
 
     The first search starts at the point itself, the others at random places. With the margin loss they aim, in turn,
@@ -209,15 +212,17 @@ def attacked(outputs: Outputs, x: Tensor, labels: Tensor, settings: Settings, ge
     left = torch.arange(len(x), device=x.device)
     aims: list[Tensor | None] = [None]
     if settings.loss == "margin" and settings.attack != "fgsm":
-        nearest, *others = targets_by_distance(outputs, settings.around(x), labels)
+        nearest, *others = _targets_by_distance(outputs, settings.around(x), labels)
         aims = [nearest, None, *others]
-    for number in range(settings.restarts if settings.attack != "fgsm" else 1):
+    restarts = settings.restarts if settings.attack != "fgsm" else 1
+    # drawn for all, needed or not: what a point gets does not depend on how it goes for others
+    starts = [x, *(settings.around(x).anywhere(numbers, number) for number in range(1, restarts))]
+    for number, start in enumerate(starts):
         ball, aim = settings.around(x[left]), aims[number % len(aims)]
-        start = ball.anywhere(generator) if number else ball.centres
         search = Search(
             outputs, ball, labels[left], None if aim is None else aim[left], settings.loss, best[left], lead[left]
         )
-        ATTACKS[settings.attack](search, start, settings.steps, settings.step_size)
+        ATTACKS[settings.attack](search, start[left], settings.steps, settings.step_size)
         best[left], lead[left] = search.best, search.lead
         left = left[search.lead > 0]
         if not len(left):
@@ -225,24 +230,24 @@ def attacked(outputs: Outputs, x: Tensor, labels: Tensor, settings: Settings, ge
     return best
 
 
-def targets_by_distance(outputs: Outputs, ball: Ball, labels: Tensor) -> list[Tensor]:
+def _targets_by_distance(outputs: Outputs, ball: Ball, labels: Tensor) -> list[Tensor]:
     """Other outputs (n,), first the one that overtakes the label's nearest to each centre if the slopes stay."""
     with torch.enable_grad():
         x = ball.centres.detach().requires_grad_()
         values = outputs(x)
         others = values.detach().scatter(1, labels[:, None], -torch.inf)
         able = others.topk(min(others.shape[1] - 1, MOST_TARGETS), dim=1).indices
-        gaps = [ahead(values, labels, target) for target in able.T]
-    distances = [gap.detach() / ball.slopes(gradient_of(gap, x)) for gap in gaps]
+        gaps = [_target_leads(values, labels, target) for target in able.T]
+    distances = [gap.detach() / ball.slopes(_gradient_of(gap, x)) for gap in gaps]
     return list(able.gather(1, torch.stack(distances, dim=1).argsort(dim=1)).T)
 
 
-def ahead(outputs: Tensor, labels: Tensor, targets: Tensor) -> Tensor:
+def _target_leads(outputs: Tensor, labels: Tensor, targets: Tensor) -> Tensor:
     """How far the output of the label is above that of the target, (n,)."""
     return outputs.gather(1, labels[:, None])[:, 0] - outputs.gather(1, targets[:, None])[:, 0]
 
 
-def gradient_of(values: Tensor, x: Tensor) -> Tensor:
+def _gradient_of(values: Tensor, x: Tensor) -> Tensor:
     """The gradient (n, ...) of one value a point; zero if it does not depend on the point."""
     if not values.requires_grad:
         return torch.zeros_like(x)

@@ -10,7 +10,7 @@ from regionscope.points import as_tensor
 from regionscope.tracing.network import Network
 
 
-def leads(outputs: Tensor, labels: Tensor) -> Tensor:
+def label_leads(outputs: Tensor, labels: Tensor) -> Tensor:
     """How far the output of its label is above the largest other, (n,): a point is right where that is positive.
 
     A tie for the largest output is a mistake, whatever the label: no class has won, and `argmax` would name one by its

@@ -64,7 +64,7 @@ def local_complexity(
         weight_noise=weight_noise, density=density, generator=generator, batch_size=batch_size, per_unit=per_unit,
         differentiable=differentiable, show_progress=show_progress,
     )  # fmt: skip
-    return summarised(net, found, density, differentiable)
+    return _estimate_of(net, found, density, differentiable)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def per_layer_scales(sigma: float | Sequence[float], net: Network) -> list[float
     return [layers[site.layer - 1] for site in net.sites]
 
 
-def summarised(net: Network, found: Densities, density: bool, differentiable: bool) -> Estimate:
+def _estimate_of(net: Network, found: Densities, density: bool, differentiable: bool) -> Estimate:
     """Per point and per layer, with the errors that the rounds show."""
     layers = found.layers.mean(dim=0)
     totals = found.layers.detach().sum(dim=2)

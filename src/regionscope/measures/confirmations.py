@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.subdivision import subdivide
 from regionscope.geometry.sweep import exact, say_if_compiling
-from regionscope.measures.crossings import straddled
+from regionscope.measures.crossings import crossing_mask
 from regionscope.measures.deformation import check_graph
 from regionscope.measures.neighbourhoods import (
     Bundle,
@@ -44,17 +44,17 @@ class Confirmation:
     @property
     def confirmed(self) -> float:
         """The share of the crossings counted whose boundary really meets the sections; 1 if there are none."""
-        return share(self.both, self.counted)
+        return _share(self.both, self.counted)
 
     @property
     def found(self) -> float:
         """The share of the boundaries that meet the sections that was counted as crossings; 1 if there are none."""
-        return share(self.both, self.exact)
+        return _share(self.both, self.exact)
 
     @property
     def found_by_layer(self) -> Floats:
         """The same for each layer, (layers,)."""
-        return np.array([share(self.both[:, i], self.exact[:, i]) for i in range(self.exact.shape[1])])
+        return np.array([_share(self.both[:, i], self.exact[:, i]) for i in range(self.exact.shape[1])])
 
     def __repr__(self) -> str:
         return (
@@ -62,7 +62,7 @@ class Confirmation:
         )
 
 
-def share(part: Floats, whole: Floats) -> float:
+def _share(part: Floats, whole: Floats) -> float:
     return float(part.sum() / whole.sum()) if whole.any() else 1.0
 
 
@@ -103,14 +103,14 @@ def confirmed_crossings(
     counts = np.zeros((3, len(points), net.layers))
     for row, x in enumerate(tqdm(points, desc="points", disable=not show_progress)):
         crossed = Bundle(way, x[None], shared[None], way.centres(x[None]), arms).embedded(radius)
-        met = met_by_sections(net, x, shared, radius, max_cells)
+        met = _boundaries_met(net, x, shared, radius, max_cells)
         for site, vertices in crossed:
-            counted, meets = straddled(vertices, site).ravel(), met[site.name]
+            counted, meets = crossing_mask(vertices, site).ravel(), met[site.name]
             counts[:, row, site.layer - 1] += counted.sum(), meets.sum(), (counted & meets).sum()
     return Confirmation(P, *counts)
 
 
-def met_by_sections(net: Network, x: Tensor, frame: Tensor, radius: float, max_cells: int) -> dict[str, Mask]:
+def _boundaries_met(net: Network, x: Tensor, frame: Tensor, radius: float, max_cells: int) -> dict[str, Mask]:
     """Which boundaries of each site, by its name, meet the sections of the neighbourhood of x."""
     pairs = [(p, p + 1 if p + 1 < len(frame) else 0) for p in range(0, len(frame), 2)]
     axes = torch.stack([frame[list(pair)] for pair in pairs])
@@ -118,4 +118,4 @@ def met_by_sections(net: Network, x: Tensor, frame: Tensor, radius: float, max_c
     cells, _ = subdivide(net, planes, max_cells=max_cells)
     inside = cells.inside().reshape(-1, *net.input_shape)
     values = zip(net.sites, net.preactivations(inside), strict=True)
-    return {site.name: straddled(v.reshape(1, len(v), -1), site).ravel() for site, v in values}
+    return {site.name: crossing_mask(v.reshape(1, len(v), -1), site).ravel() for site, v in values}

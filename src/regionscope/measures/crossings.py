@@ -196,7 +196,7 @@ class Tally:
         for site, z, error in zip(net.sites, values, value_errors(net, x, values), strict=True):
             if site.layer in self.column:
                 real = torch.stack([((z - b).abs() > error).any(dim=0) for b in site.breakpoints]).numpy()
-                counts[self.column[site.layer]] += (straddled(z[None], site)[0] & real).sum()
+                counts[self.column[site.layer]] += (crossing_mask(z[None], site)[0] & real).sum()
         return counts
 
     def result(self, sites: tuple[Site, ...]) -> Crossings:
@@ -216,7 +216,7 @@ class Tally:
         )
 
 
-def straddled(vertices: Tensor, site: Site) -> NDArray[np.bool_]:
+def crossing_mask(vertices: Tensor, site: Site) -> NDArray[np.bool_]:
     """Which breakpoints each unit has vertices (n, 2P, units) on both sides of: (n, breakpoints, units)."""
     return between(*extremes(vertices), site)
 

@@ -143,13 +143,13 @@ def graph_sizes(squares: Mapping[int, Tensor]) -> tuple[Floats, Floats, Floats]:
     """Mean eccentricity, diameter and defect at each layer, (n, layers) each."""
     by_layer = []
     for layer in sorted(squares):
-        ecc = eccentricities(squares[layer].sqrt())
-        by_layer.append((ecc.mean(dim=1), ecc.amax(dim=1), affine_defect(squares[layer])))
+        ecc = _eccentricities(squares[layer].sqrt())
+        by_layer.append((ecc.mean(dim=1), ecc.amax(dim=1), _affine_defect(squares[layer])))
     mean, diameter, defect = (torch.stack(part, dim=1).double().cpu().numpy() for part in zip(*by_layer, strict=True))
     return mean, diameter, defect
 
 
-def eccentricities(distances: Tensor) -> Tensor:
+def _eccentricities(distances: Tensor) -> Tensor:
     """Of every vertex, from distances (n, 2P, 2P) in which p and P + p are antipodes: (n, 2P)."""
     P = distances.shape[1] // 2
     p, own = torch.arange(P), distances.clone()
@@ -159,7 +159,7 @@ def eccentricities(distances: Tensor) -> Tensor:
     return own.amax(dim=2)
 
 
-def affine_defect(squares: Tensor) -> Tensor:
+def _affine_defect(squares: Tensor) -> Tensor:
     """How far the middles of antipodes lie apart, relative to half the diagonals, from squared distances: (n,)."""
     P = squares.shape[1] // 2
     diagonals = squares[:, :P, P:].diagonal(dim1=1, dim2=2)  # (n, P)

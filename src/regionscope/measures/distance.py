@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from regionscope.geometry.predicates import ROUNDING
 from regionscope.machine import points_at_once
-from regionscope.measures.classification import checked_labels, leads
+from regionscope.measures.classification import checked_labels, label_leads
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Directions, Routes, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.noise import slope_errors
@@ -63,13 +63,13 @@ def boundary_distance(
     1.0
     """
     net, points = network_and_points(model, data)
-    along = directions_for(net, norm)
+    along = _directions_for(net, norm)
     parts, sites, units = [], [], []
     with torch.set_grad_enabled(differentiable):
         at_once = points_at_once(tangent_floats(net, along), batch_size)
         routes, precise = Routes(net, along), net.frozen() if net.piecewise_linear and net.sites else None
         for x in tqdm(points.split(at_once), desc="boundary distance", disable=not show_progress):
-            distance, site, unit = nearest(routes, x, norm, good, precise)
+            distance, site, unit = _nearest(routes, x, norm, good, precise)
             parts.append(distance)
             sites.append(site)
             units.append(unit)
@@ -87,13 +87,13 @@ def boundary_distance(
     )
 
 
-def directions_for(net: Network, norm: str) -> Directions:
+def _directions_for(net: Network, norm: str) -> Directions:
     if norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
     return exact_directions(net) if norm == "l2" else unit_directions(net)
 
 
-def slopes_at(
+def _values_and_slopes(
     routes: Routes, x: Tensor, norm: str, on_output: Callable[[Tensor], None] = lambda tangents: None
 ) -> list[tuple[Tensor, Tensor]]:
     """The values (n, units) of every site at points x and the norms of their gradients that belong to a distance.
@@ -104,36 +104,38 @@ def slopes_at(
     norms: dict[int, Tensor] = {}
 
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-        some = dual_norms(tangents, routes.along, norm)
+        some = _dual_norms(tangents, routes.along, norm)
         before = norms.get(number)
-        values[number], norms[number] = z, some if before is None else joined(before, some, norm)
+        values[number], norms[number] = z, some if before is None else _joint_norms(before, some, norm)
 
     for route in routes.each():
         on_output(route.follow(x, visit))
     return [(values[number], norms[number]) for number in range(len(routes.net.sites))]
 
 
-def dual_norms(tangents: Tensor, along: Directions, norm: str) -> Tensor:
+def _dual_norms(tangents: Tensor, along: Directions, norm: str) -> Tensor:
     """The norm of the gradients that belongs to a distance, (n, units)."""
     return along.norms(tangents) if norm == "l2" else torch.linalg.vector_norm(tangents, ord=NORMS[norm], dim=0)
 
 
-def joined(a: Tensor, b: Tensor, norm: str) -> Tensor:
+def _joint_norms(a: Tensor, b: Tensor, norm: str) -> Tensor:
     """The norms of vectors from those of two parts of them."""
     if norm == "l2":
         return torch.hypot(a, b)
     return torch.maximum(a, b) if norm == "l1" else a + b
 
 
-def nearest(routes: Routes, x: Tensor, norm: str, good: bool, precise: Network | None) -> tuple[Tensor, Tensor, Tensor]:
+def _nearest(
+    routes: Routes, x: Tensor, norm: str, good: bool, precise: Network | None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Distance, site and unit of the nearest boundary of each point; `precise` is the network in float64."""
     net = routes.net
     best = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
     site = torch.full((len(x),), -1, device=x.device)
     unit = site.clone()
     masks = good_masks(net, x) if good and net.sites else None
-    found = slopes_at(routes, x, norm)
-    for number, ((z, slopes), flat) in enumerate(zip(found, flat_units(precise, found, norm), strict=True)):
+    found = _values_and_slopes(routes, x, norm)
+    for number, ((z, slopes), flat) in enumerate(zip(found, _flat_units(precise, found, norm), strict=True)):
         reachable = ~flat if masks is None else ~flat & masks[number]
         safe = torch.where(reachable, slopes, 1.0)
         for b in net.sites[number].breakpoints:
@@ -144,7 +146,7 @@ def nearest(routes: Routes, x: Tensor, norm: str, good: bool, precise: Network |
     return best, site, unit
 
 
-def flat_units(net: Network | None, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
+def _flat_units(net: Network | None, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
     """Units of each site (n, units) whose slope is 0, or so small that it may be rounding: they reach no boundary."""
     if net is None:
         return [slopes <= 0 for _, slopes in found]
@@ -176,15 +178,15 @@ def certified_radius(
             " about the outputs around it, so there is no certified radius; robust_accuracy attacks any network"
         )
     precise = net.frozen()
-    along = directions_for(precise, "l2")
+    along = _directions_for(precise, "l2")
     parts = []
     with torch.no_grad():
         at_once = points_at_once(tangent_floats(precise, along), batch_size)
         routes = Routes(precise, along, output=True)
         together = list(zip(points.split(at_once), labels.split(at_once), strict=True))
         for x, y in tqdm(together, desc="certified radius", disable=not show_progress):
-            right = leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
-            parts.append(torch.where(right, safe_radii(routes, x.double(), y), 0.0))
+            right = label_leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
+            parts.append(torch.where(right, _safe_radii(routes, x.double(), y), 0.0))
     found = torch.cat(parts).cpu().numpy()
     return Estimate("certified radius", found, exact=True, quantity="length (lower bound on the adversarial distance)")
 
@@ -193,7 +195,7 @@ def certified_radius(
 SHORT = 1e-9
 
 
-def safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
+def _safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
     """The certified radius of each point (n,), rounded towards zero; 0 where the label's output does not win."""
     radius = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
     scale, rows = torch.zeros_like(radius), torch.arange(len(x), device=x.device)
@@ -202,22 +204,22 @@ def safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
     def on_output(tangents: Tensor) -> None:
         apart.append(routes.along.norms(tangents[:, rows, labels, None] - tangents))
 
-    found = slopes_at(routes, x, "l2", on_output)
-    flat = flat_units(routes.net if found else None, found, "l2")
+    found = _values_and_slopes(routes, x, "l2", on_output)
+    flat = _flat_units(routes.net if found else None, found, "l2")
     for site, (z, slopes), none in zip(routes.net.sites, found, flat, strict=True):
         scale = torch.maximum(scale, z.abs().amax(dim=1))
         for b in site.breakpoints:
-            radius = torch.minimum(radius, safe_distances((z - b).abs(), slopes.masked_fill(none, 0.0), scale))
+            radius = torch.minimum(radius, _safe_distances((z - b).abs(), slopes.masked_fill(none, 0.0), scale))
     outputs = routes.net(x).reshape(len(x), -1)
     ahead = outputs[rows, labels, None] - outputs  # (n, k)
     ahead[rows, labels] = torch.inf
     scale = torch.maximum(scale, outputs.abs().amax(dim=1))
-    radius = torch.minimum(radius, safe_distances(ahead, reduce(torch.hypot, apart), scale))
+    radius = torch.minimum(radius, _safe_distances(ahead, reduce(torch.hypot, apart), scale))
     radius = (1 - SHORT) * radius - ROUNDING * x.flatten(1).norm(dim=1)
-    return torch.where(leads(outputs, labels) > 0, radius.clamp_min(0), 0.0)
+    return torch.where(label_leads(outputs, labels) > 0, radius.clamp_min(0), 0.0)
 
 
-def safe_distances(gaps: Tensor, slopes: Tensor, scale: Tensor) -> Tensor:
+def _safe_distances(gaps: Tensor, slopes: Tensor, scale: Tensor) -> Tensor:
     """The least distance at which a gap closes, (n,), less what rounding can make of it.
 
     A value is a sum of terms that are about as large as the values before it (`scale`) or as its slope times |x|. Its

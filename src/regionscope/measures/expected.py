@@ -45,7 +45,7 @@ def expected_boundary_length(
     2-D input space it is LC itself. Estimated at `samples` points drawn uniformly from the domain; per layer too.
     """
     net = as_network(model, plane.origin[None])
-    u = uniform(plane.domain, samples, generator)
+    u = _uniform_coordinates(plane.domain, samples, generator)
     x = plane.points(u).reshape(-1, *net.input_shape).to(net.device, net.dtype)
     along = Directions(torch.from_numpy(plane.axes).to(x), exact=True, method="plane")
     scales = per_layer_scales(sigma, net)
@@ -54,7 +54,7 @@ def expected_boundary_length(
     return Estimate("expected boundary length", layers.sum(axis=1), layers, quantity="length")
 
 
-def uniform(domain: np.ndarray, n: int, generator: torch.Generator | None) -> np.ndarray:
+def _uniform_coordinates(domain: np.ndarray, n: int, generator: torch.Generator | None) -> np.ndarray:
     """Points drawn uniformly from a convex polygon: a triangle of its fan by area, then a point in that."""
     a, b, c = domain[:1], domain[1:-1], domain[2:]
     areas = np.abs((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0])

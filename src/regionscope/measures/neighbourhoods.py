@@ -120,11 +120,11 @@ def bundles(
     shared = None if frame is None else (frame[None], way.arms(frame[None], reach))
     for batch in points:
         for x in batch.split(at_once):
-            frames, arms = shared or framed(way, x, directions, reach, generator)
+            frames, arms = shared or _own_frames(way, x, directions, reach, generator)
             yield Bundle(way, x, frames, way.centres(x), arms)
 
 
-def framed(
+def _own_frames(
     way: Passage, x: Tensor, directions: int, reach: float, generator: torch.Generator | None
 ) -> tuple[Tensor, list[Tensor]]:
     """A frame for each of the points, (n, P, d), and how the head changes along them."""

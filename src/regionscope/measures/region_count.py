@@ -55,7 +55,7 @@ def local_region_count(
 
     def counted(part: Planes) -> Floats:
         made, _ = subdivide(net, part, max_cells=max_cells)
-        near = meets_disc(made, radius) if shape == "disc" else np.ones(len(made.start), bool)
+        near = _meets_disc(made, radius) if shape == "disc" else np.ones(len(made.start), bool)
         return np.bincount(made.polygon[near], minlength=len(part)).astype(np.float64)
 
     parts = [planes[i : i + at_once] for i in range(0, len(planes), at_once)]
@@ -65,7 +65,7 @@ def local_region_count(
     return Estimate("local region count", counts, exact=True, quantity=f"regions in a {shape} of radius {radius:g}")
 
 
-def meets_disc(cells: Subdivision, radius: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _meets_disc(cells: Subdivision, radius: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which cells come nearer to the origin of the plane than the radius."""
     offsets, corners, sides = kernels.loops(cells.start, cells.origin, cells.after)
     a = cells.xy[corners]

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, attacked
-from regionscope.measures.classification import checked_labels, leads
+from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, worst_points
+from regionscope.measures.classification import checked_labels, label_leads
+from regionscope.measures.draws import Draws
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network
@@ -56,7 +57,7 @@ def robust_accuracy(
     outputs, right = _outputs(net), []
     if not callable(attack) and attack != "none":
         settings = Settings(attack or "pgd", radius, steps, step_size, norm, bounds, restarts, loss)
-        attack = built_in(settings, points, generator or torch.Generator().manual_seed(0))
+        attack = _built_in_attack(settings, points, generator)
     at_once = points_kept_at_once(net, batch_size)
     parts = list(zip(points.split(at_once), labels.split(at_once), strict=True))
     for x, y in tqdm(parts, desc="attacking", disable=not show_progress):
@@ -70,7 +71,7 @@ def robust_accuracy(
     return Estimate(name, found, exact=not callable(attack), quantity="share of points")
 
 
-def built_in(settings: Settings, points: Tensor, generator: torch.Generator) -> Attack:
+def _built_in_attack(settings: Settings, points: Tensor, generator: torch.Generator | None) -> Attack:
     """One of the attacks of this library, if all points keep to the bounds."""
     low, high = settings.bounds
     if points.min() < low or points.max() > high:
@@ -78,7 +79,8 @@ def built_in(settings: Settings, points: Tensor, generator: torch.Generator) -> 
             f"points must keep to the bounds {settings.bounds}, they are from {points.min():g} to {points.max():g};"
             " give the bounds of the data as the network takes it"
         )
-    return lambda outputs, x, y: attacked(outputs, x, y, settings, generator)
+    numbers = Draws(generator or torch.Generator().manual_seed(0))
+    return lambda outputs, x, y: worst_points(outputs, x, y, settings, numbers)
 
 
 def _outputs(net: Network) -> Outputs:
@@ -89,7 +91,7 @@ def _outputs(net: Network) -> Outputs:
 
 @torch.no_grad()
 def _right(outputs: Outputs, x: Tensor, labels: Tensor) -> Tensor:
-    return leads(outputs(x), labels) > 0
+    return label_leads(outputs(x), labels) > 0
 
 
 def _checked(found: Tensor, x: Tensor) -> Tensor:

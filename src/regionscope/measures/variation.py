@@ -43,7 +43,7 @@ def total_variation(
         if method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
             at_once = points_kept_at_once(net, batch_size)
             bar = tqdm(points.split(at_once), desc="total variation", disable=not show_progress)
-            parts = [reverse_norms(net, x, target, differentiable) for x in bar]
+            parts = [_reverse_norms(net, x, target, differentiable) for x in bar]
             exact = True
         else:
             along = exact_directions(net) if method == "auto" else chosen_directions(net, method, directions)
@@ -52,7 +52,7 @@ def total_variation(
             at_once = points_at_once(tangent_floats(net, along), batch_size)
             for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
                 vectors = None if exact else along.drawn(x, (0,), numbers).transpose(0, 1)
-                chosen = pick(route.follow(x, vectors=vectors).movedim(2, 0), net.outputs(x).flatten(1), target)
+                chosen = _target_rows(route.follow(x, vectors=vectors).movedim(2, 0), net.outputs(x).flatten(1), target)
                 if not exact and len(chosen) > 1:
                     raise ValueError(
                         "random directions give no unbiased norm of several outputs together; leave method out, which"
@@ -69,20 +69,20 @@ def total_variation(
     )
 
 
-def reverse_norms(net: Network, x: Tensor, target: int | str | None, differentiable: bool) -> Tensor:
+def _reverse_norms(net: Network, x: Tensor, target: int | str | None, differentiable: bool) -> Tensor:
     """The Frobenius norm of the Jacobian of the outputs that were asked for at points x, by reverse mode."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         outputs = net.outputs(x).flatten(1)
         squares = torch.zeros(len(x), dtype=x.dtype, device=x.device)
-        for output in pick(outputs.T, outputs, target):
+        for output in _target_rows(outputs.T, outputs, target):
             (gradient,) = torch.autograd.grad(output.sum(), x, retain_graph=True, create_graph=differentiable)
             squares = squares + gradient.flatten(1).square().sum(dim=1)
     positive = squares > 0  # the derivative of the root at zero is taken as zero
     return torch.where(positive, torch.where(positive, squares, 1.0).sqrt(), 0.0)
 
 
-def pick(rows: Tensor, outputs: Tensor, target: int | str | None) -> Tensor:
+def _target_rows(rows: Tensor, outputs: Tensor, target: int | str | None) -> Tensor:
     """Of rows (k, n), or tangents (k, r, n), those that belong to the outputs (n, k) that were asked for."""
     if target is None:
         return rows
