@@ -41,7 +41,7 @@ class Frame:
 
 
 def test_a_table_has_one_row_a_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=Frame))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=Frame))
     found = rs.local_rank(network(), POINTS, eps=0.1)
     table = found.to_pandas()
     assert table.axis == "point" and table.columns.keys() == found.columns().keys()

@@ -57,9 +57,9 @@ class PointMetric(Metric):
         """Measure at the points of a batch: a tensor or array (n, ...), or a tuple or dict whose first one it is."""
         # some measures differentiate inside, which inference mode and its tensors do not allow
         with torch.inference_mode(False), torch.enable_grad(), evaluated(self.held.model):
-            points, classes = (
-                values.clone() if isinstance(values, Tensor) else values for values in (first_array(data), labels)
-            )
+            points = first_array(data)
+            points = points.clone() if isinstance(points, Tensor) else points
+            classes = labels.clone() if isinstance(labels, Tensor) else labels
             measure = MEASURES[self.measure]
             found = measure.estimate(self.held.model, points, classes, seed=self.seed, **self.options)
         if not isinstance(found, Estimate):
