@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ class Estimate:
     point_stderr: NDArray[np.float64] | None = None  # (n,)
     per_unit: NDArray[Any] | None = None  # (n, units), if asked for
     tensor: Tensor | None = field(default=None, repr=False)
+
+    POINTWISE: ClassVar[tuple[str, ...]] = ("per_point", "per_layer", "point_stderr", "per_unit")  # with a row a point
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"tensor": None if self.tensor is None else self.tensor.detach()}
@@ -97,7 +99,10 @@ class Estimate:
 
 
 def joint_estimate(parts: Sequence[Estimate], *, interleaved: bool = False) -> Estimate:
-    """The estimate at the points of all parts: one part after the other, or taking turns, as slices x[k::m] do."""
+    """The estimate at the points of all parts: one part after the other, or taking turns, as slices x[k::m] do.
+
+    What is not told point by point, such as the deformation of crossings, is that of the first part.
+    """
 
     def together(arrays: list[NDArray[Any] | None]) -> NDArray[Any] | None:
         given = [array for array in arrays if array is not None]
@@ -109,9 +114,5 @@ def joint_estimate(parts: Sequence[Estimate], *, interleaved: bool = False) -> E
             whole = whole[np.argsort(place)]
         return whole
 
-    arrays: dict[str, Any] = {
-        name: together([getattr(p, name) for p in parts]) for name in ("per_layer", "point_stderr", "per_unit")
-    }
-    points = together([part.per_point for part in parts])
-    assert points is not None, "every estimate has one number a point"
-    return replace(parts[0], per_point=points, **arrays, tensor=None)
+    arrays: dict[str, Any] = {name: together([getattr(part, name) for part in parts]) for name in parts[0].POINTWISE}
+    return replace(parts[0], **arrays, tensor=None)

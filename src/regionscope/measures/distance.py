@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ class Distance(Estimate):
     site: NDArray[np.int64] | None = None
     nearest_unit: NDArray[np.int64] | None = None
     layer: NDArray[np.int64] | None = None
+
+    POINTWISE: ClassVar[tuple[str, ...]] = (*Estimate.POINTWISE, "site", "nearest_unit", "layer")
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """With where the nearest boundary belongs."""

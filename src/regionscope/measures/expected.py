@@ -17,7 +17,7 @@ from regionscope.types import Array, Model
 
 def expected_line_regions(
     model: Model | Network, start: Array, end: Array, *, sigma: float | Sequence[float], samples: int = 1024,
-    draws: int = 32, good: bool = False, generator: torch.Generator | None = None,
+    draws: int = 32, generator: torch.Generator | None = None,
 ) -> Estimate:  # fmt: skip
     """The expected number of regions on a segment when the biases are noisy: 1 + integral of sum E[|u.grad z_i| rho_i].
 
@@ -30,14 +30,14 @@ def expected_line_regions(
     x = start + t.to(start).view(-1, *[1] * start.dim()) * (end - start)
     along = Directions((end - start).reshape(1, -1), exact=True, method="line")  # not of length 1: the length is in it
     scales = per_layer_scales(sigma, net)
-    found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=good, generator=generator)
+    found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=False, generator=generator)
     counts = 1 + found.layers.mean(dim=0).sum(dim=1).cpu().double().numpy()
     return Estimate("expected regions on the line", counts, quantity="regions")
 
 
 def expected_boundary_length(
     model: Model | Network, plane: Plane, *, sigma: float | Sequence[float], samples: int = 1024, draws: int = 32,
-    good: bool = False, generator: torch.Generator | None = None,
+    generator: torch.Generator | None = None,
 ) -> Estimate:  # fmt: skip
     """The expected length of boundaries in the domain of a plane when the biases are noisy.
 
@@ -49,7 +49,7 @@ def expected_boundary_length(
     x = plane.points(u).reshape(-1, *net.input_shape).to(net.device, net.dtype)
     along = Directions(torch.from_numpy(plane.axes).to(x), exact=True, method="plane")
     scales = per_layer_scales(sigma, net)
-    found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=good, generator=generator)
+    found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=False, generator=generator)
     layers = found.layers.mean(dim=0).cpu().double().numpy() * plane.area
     return Estimate("expected boundary length", layers.sum(axis=1), layers, quantity="length")
 
