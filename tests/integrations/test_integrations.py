@@ -222,6 +222,13 @@ def test_a_metric_is_its_measure_over_all_batches(name: str) -> None:
     assert int(found.count) == 0
 
 
+def test_a_metric_takes_arrays_as_it_takes_tensors() -> None:
+    found, expected = (metric("certified_radius", network().eval()) for _ in range(2))
+    found.update(POINTS.double().numpy(), LABELS.numpy())
+    expected.update(POINTS, LABELS)
+    assert found.compute() == expected.compute() > 0
+
+
 def test_batches_share_their_directions() -> None:
     model = network().eval()
     crossings = metric("boundary_crossings", model, **OPTIONS["boundary_crossings"])

@@ -282,6 +282,12 @@ def test_the_table_says_what_a_measure_is_called_with(name: str) -> None:
             measure.estimate(net, found.points)
 
 
+def test_a_wrong_option_is_told_before_anything_is_watched() -> None:
+    found, _, _ = made("dense")
+    with pytest.raises(TypeError, match="local_rank has no option 'epsilon' here; it has eps"):
+        rs.Monitor(found.model, {"x": found.points}, measures={"local_rank": {"epsilon": 0.1, "points": 3}})
+
+
 def seeded(measure: Any) -> dict[str, Any]:
     return {"generator": torch.Generator().manual_seed(0)} if measure.random else {}
 
