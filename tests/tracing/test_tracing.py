@@ -577,7 +577,7 @@ def test_bad_points_are_named() -> None:
         (torch.zeros(0, 784), ValueError, "got none"),
         (torch.zeros(1, 784).double(), TypeError, r"points are torch.float64.*convert"),
         (torch.full((1, 784), torch.inf), ValueError, "NaN or infinite"),
-        (np.zeros((1, 784)), TypeError, "must be a tensor"),
+        (np.zeros((1, 784), int), TypeError, "must be a tensor or an array of floats .* got an array of int64"),
     ):
         with pytest.raises(error, match=match):
             net.preactivations(x)  # type: ignore[arg-type]
