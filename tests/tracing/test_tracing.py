@@ -112,7 +112,8 @@ def test_whoever_runs_a_program_sees_its_values_and_may_change_them() -> None:
         assert torch.equal(seen[site.entry].flatten(1), values)
     last = net.sites[-1].exit
     *_, out = net.program.run(made.points, lambda value, tensor: 0 * tensor if value == last else None)
-    assert torch.equal(out.flatten(1), made.model[-1].bias.expand(len(made.points), -1))
+    *_, bias = made.model.parameters()
+    assert torch.equal(out.flatten(1), bias.expand(len(made.points), -1))
 
 
 def test_layers_count_activations_on_the_longest_path() -> None:
@@ -580,7 +581,7 @@ def test_bad_points_are_named() -> None:
         (np.zeros((1, 784), int), TypeError, "must be a tensor or an array of floats .* got an array of int64"),
     ):
         with pytest.raises(error, match=match):
-            net.preactivations(x)  # type: ignore[arg-type]
+            net.preactivations(x)
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
         net.preactivations(torch.zeros(1, 784), batch_size=0)
 

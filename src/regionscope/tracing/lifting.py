@@ -133,7 +133,7 @@ def _along(*names: str, reduces: bool = False) -> Rule:
         for name in names:
             if name not in schema(step.operation).parameters:
                 continue
-            dim = given.get(name, schema(step.operation).defaults.get(name))
+            dim: Any = given.get(name, schema(step.operation).defaults.get(name))
             if reduces and (dim is None or dim == []):
                 given[name] = list(range(1, dimensions + 1))
             else:
