@@ -36,7 +36,7 @@ class Site:
     smooth: bool = False
     entry: int = field(default=-1, repr=False)  # the values of the program that enter and leave it
     exit: int = field(default=-1, repr=False)
-    tournament: str | None = field(default=None, repr=False)  # the name of the tournament that it is a round of
+    tournament: str | None = field(default=None, repr=False)  # that it is a round of: a key of `Network.winners`
 
     @property
     def units(self) -> int:
