@@ -32,6 +32,13 @@ def plane_cost(widths: tuple[int, ...], margin: float = 1.0, rounds: int = 7) ->
     return cost(lambda: rs.plane_cells(net, plane), unit, rounds=rounds), len(cells)
 
 
+def untraced_cost(widths: tuple[int, ...]) -> float:
+    """The same cost of a model that has not been traced before."""
+    model, plane = he_mlp(*widths), rs.Plane.through(*three_digits())
+    unit = forward(on_plane(model), torch.from_numpy(rs.plane_cells(model, plane).vertices))
+    return cost(lambda: rs.plane_cells(model, plane), unit)
+
+
 def certified_cost() -> float:
     """Cost of a plane on which every sign is proved, against the same without that promise."""
     net, plane = rs.trace(he_mlp(784, 200, 200, 200, 10), three_digits()), rs.Plane.through(*three_digits())
@@ -91,6 +98,7 @@ def first_call() -> float:
 def ratios() -> Iterator[Ratio]:
     small, cells = plane_cost((784, 64, 64, 64, 10), rounds=15)
     yield Ratio(f"plane of 784-64x3-10, {cells:,} cells, in forward passes at its vertices", small, 10)
+    yield Ratio("the same with tracing", untraced_cost((784, 64, 64, 64, 10)), 5)
     large, cells = plane_cost((784, 200, 200, 200, 10))
     yield Ratio(f"plane of 784-200x3-10, {cells:,} cells, in forward passes at its vertices", large, 2.5)
     value, cells, memory = million()

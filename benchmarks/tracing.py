@@ -1,4 +1,4 @@
-"""What reading all pre-activations costs in plain forward passes."""
+"""What tracing, and reading all pre-activations, cost in plain forward passes."""
 
 from collections.abc import Iterator
 
@@ -17,8 +17,15 @@ def cnn() -> nn.Module:
     ).eval()  # fmt: skip
 
 
+def trace_cost() -> float:
+    model, x = he_mlp(784, 64, 64, 64, 10), images(1000)
+    with torch.no_grad():
+        return cost(lambda: rs.trace(model, x[:1]), lambda: model(x), rounds=51)
+
+
 def ratios() -> Iterator[Ratio]:
     torch.manual_seed(0)
+    yield Ratio("trace of 784-64x3-10, in plain forward passes at 1000 points", trace_cost(), 3)
     for name, model, x in (
         ("784-200x4-10", he_mlp(784, 200, 200, 200, 200, 10), images(1000)),
         ("CNN", cnn(), images(1000).view(-1, 1, 28, 28)),

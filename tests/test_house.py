@@ -16,7 +16,8 @@ HOUSE = {
     "machine": "",
     "files": "",
     "tables": "",
-    "tracing": "undisturbed steps activations decompositions lifting program operations network recording trace given",
+    "tracing": "undisturbed schemas steps calls activations decompositions lifting program operations network ledger"
+    " recording forward agreement trace given",
     "geometry": "predicates patterns planes pieces rounding rational tournaments kernels sweep subdivision maps"
     " decision line_cells plane_cells certificates",
     "measures": "draws classification tangents good jacobians noise neighbourhoods complexity expected deformation"

@@ -29,8 +29,8 @@ from regionscope.results import Estimate
 from regionscope.runs.monitor import Cost, Monitor, log_steps
 from regionscope.runs.phases import Phase, Phases, phases
 from regionscope.runs.run import Run, RunExists, RunLocked, compared, runs_in
+from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.network import Affinity, Network, Site
-from regionscope.tracing.recording import UnsupportedModel
 from regionscope.tracing.trace import trace
 from regionscope.training.checkpoints import Architecture, load_model, save_weights
 from regionscope.training.config import Training

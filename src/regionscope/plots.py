@@ -71,7 +71,7 @@ def _fill(cells: Any, ax: Any, colour: str) -> None:
 
 def _first_layer(cells: Any) -> NDArray[np.uint64]:
     """The part of the patterns that belongs to the first layer."""
-    layer = {site.name: site.layer for site in cells.sites} | {s.name.split("/")[0]: s.layer for s in cells.sites}
+    layer = {name: site.layer for site in cells.sites for name in (site.name, site.tournament)}
     words = [range(c.first_word, c.first_word + c.words) for c in cells.columns if layer[c.name] == 1]
     return np.asarray(cells.packed_patterns[:, np.array([*chain(*words)], np.int64)])
 

@@ -15,10 +15,11 @@ from torch import Tensor
 import regionscope as rs
 from regionscope.tracing.activations import PAIRWISE, PIECEWISE_LINEAR
 from regionscope.tracing.decompositions import PLAYED
+from regionscope.tracing.forward import Forward
 from regionscope.tracing.lifting import Shape, lifted
 from regionscope.tracing.operations import AFFINE, IGNORED, TABLE
 from regionscope.tracing.steps import Step
-from regionscope.tracing.trace import Forward, as_written, recorded_alone
+from regionscope.tracing.trace import as_written, recorded_alone
 
 aten = torch.ops.aten
 Model = Callable[[Tensor], Tensor]

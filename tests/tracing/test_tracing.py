@@ -83,6 +83,39 @@ def test_names_are_paths_with_the_number_of_the_call() -> None:
     assert names == ["0.1:0", "1:0/1"]
 
 
+def test_names_tell_sites_apart_whatever_modules_are_called() -> None:
+    model = nn.Sequential()
+    for name in ("a/1", "a:0", "a", "relu"):
+        model.add_module(name, nn.ReLU())
+    names = [s.name for s in rs.trace(lambda x: F.relu(model(model(x))).amax(1), torch.randn(1, 4)).sites]
+    assert len(names) == len(set(names)) == 11
+
+
+def test_data_that_is_put_in_the_place_of_other_data_is_followed() -> None:
+    def model(x: Tensor) -> Tensor:
+        h = torch.zeros_like(x)
+        h.data = F.relu(x)
+        return 2 * h
+
+    x = torch.randn(5, 3)
+    net = rs.trace(model, x)
+    assert net.units == 3
+    assert torch.equal(net(x), model(x))
+
+
+def test_whoever_runs_a_program_sees_its_values_and_may_change_them() -> None:
+    made = case("dense")
+    net = rs.trace(made.model, made.points)
+    seen: dict[int, Tensor] = {}
+    net.program.run(made.points, seen.__setitem__)
+    for site, values in zip(net.sites, net.preactivations(made.points), strict=True):
+        assert torch.equal(seen[site.entry].flatten(1), values)
+    last = net.sites[-1].exit
+    *_, out = net.program.run(made.points, lambda value, tensor: 0 * tensor if value == last else None)
+    *_, bias = made.model.parameters()
+    assert torch.equal(out.flatten(1), bias.expand(len(made.points), -1))
+
+
 def test_layers_count_activations_on_the_longest_path() -> None:
     assert [s.layer for s in rs.trace(case("residual").model, torch.zeros(1, 3)).sites] == [1, 2, 3]
     pool = rs.trace(case("max_pool").model, torch.zeros(1, 1, 8, 8))
@@ -359,6 +392,11 @@ ALWAYS_REFUSED: dict[str, tuple[nn.Module | Callable[[Tensor], Any], str]] = {
     "dict": (lambda x: {"logits": x}, "dict with 'logits'; pick one with output="),
     "text": (lambda x: "yes", "returns str, not a tensor"),
     "out": (lambda x: torch.add(x, 1, out=torch.zeros_like(x)), "out="),
+    "several at once": (lambda x: torch._foreach_add_([x], 1.0) or x, "several tensors at once"),
+    "NumPy at batches only": (
+        lambda x: x + (torch.from_numpy(np.zeros_like(x.detach().numpy())) if len(x) > 1 else torch.zeros_like(x)),
+        "computed outside torch",
+    ),
 }
 
 

@@ -104,3 +104,41 @@ def test_batch_dependence(name: str) -> None:
     function, culprit = DEPENDENT[name]
     with pytest.raises(rs.UnsupportedModel, match=f"other points of its batch.*({culprit})"):
         rs.trace(function, torch.randn(4, 6))
+
+
+def cancelling(dtype: torch.dtype) -> nn.Sequential:
+    """Terms of size 2^40 that add up to zero, beside biases of 2^-40: what is left depends on the order of the sums."""
+    generator = torch.Generator().manual_seed(0)
+    first, second, last = nn.Linear(6, 66), nn.Linear(66, 10), nn.Linear(10, 2)
+    rows, large = torch.randn(33, 6, generator=generator), 2.0**40 * torch.randn(10, 33, generator=generator)
+    order = torch.randperm(66, generator=generator)
+    with torch.no_grad():
+        first.weight.copy_(rows.repeat(2, 1)[order])
+        first.bias.zero_()
+        second.weight.copy_(torch.cat([large, -large], dim=1)[:, order])
+        second.bias.fill_(2.0**-40)
+    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), last).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_terms_that_cancel_are_not_taken_for_dependence(dtype: torch.dtype) -> None:
+    model = cancelling(dtype)
+    net = rs.trace(model, torch.randn(4, 6, dtype=dtype))
+    assert net.units == 76
+    x = torch.randn(1, 6, dtype=dtype)
+    assert torch.equal(net(x), model(x))
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_terms_that_cancel_hide_no_dependence(name: str) -> None:
+    function, model = DEPENDENT[name][0], cancelling(torch.float32)
+    with pytest.raises(rs.UnsupportedModel, match="other points of its batch"):
+        rs.trace(lambda x: model(x + 0.001 * function(x)), torch.randn(4, 6))
+    with pytest.raises(rs.UnsupportedModel, match="other points of its batch"):
+        rs.trace(lambda x: torch.cat([model(x), x + 0.001 * function(x)], dim=1), torch.randn(4, 6))
+
+
+def test_terms_that_cancel_hide_no_table_by_position() -> None:
+    model = cancelling(torch.float32)
+    with pytest.raises(rs.UnsupportedModel, match=r"other points of its batch.*add"):
+        rs.trace(lambda x: torch.cat([model(x), x + 0.01 * TABLE[: len(x)]], dim=1), torch.randn(4, 6))

@@ -158,3 +158,42 @@ def test_advice_names_only_modules_that_can_be_left_out() -> None:
     with pytest.raises(rs.UnsupportedModel, match="native_layer_norm") as refusal:
         rs.trace(lambda x: F.relu(nn.LayerNorm(6)(x)), torch.randn(2, 6))
     assert "until" not in str(refusal.value)
+
+
+def doubled_in_place(h: Tensor) -> Tensor:
+    h.unfold(1, 3, 1)[:, 1:3].mul_(2.0)
+    return h
+
+
+OVERLAPPING: dict[str, Callable[[Tensor], Tensor]] = {
+    "select_scatter": lambda x: torch.select_scatter(x.unfold(1, 3, 1), x[:, :3], 1, 1),
+    "slice_scatter": lambda x: torch.slice_scatter(x.unfold(1, 3, 1), x.reshape(-1, 2, 3), 1, 1, 3),
+    "diagonal_scatter": lambda x: torch.diagonal_scatter(x.unfold(1, 3, 1), x[:, :3], 0, 1, 2),
+    "strided": lambda x: torch.select_scatter(x.as_strided((len(x), 4, 3), (6, 1, 1)), x[:, :3], 1, 1),
+    "in place": lambda x: doubled_in_place(F.relu(x)),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_writing_where_entries_share_memory_is_refused(name: str) -> None:
+    with pytest.raises(rs.UnsupportedModel, match="entries share memory"):
+        rs.trace(OVERLAPPING[name], torch.randn(1, 6))
+
+
+def test_writing_where_entries_are_repeated_or_apart_is_done_right() -> None:
+    x = torch.randn(3, 6)
+    assert_same_measures(
+        lambda x: torch.select_scatter(x[:, :, None].expand(-1, 6, 2), F.relu(x), 2, 1),
+        lambda x: torch.stack([x, F.relu(x)], dim=2),
+        x,
+    )
+    assert_same_measures(
+        lambda x: torch.select_scatter(x.unfold(1, 3, 1).clone(), F.relu(x[:, :3]), 1, 1),
+        lambda x: torch.stack([x[:, :3], F.relu(x[:, :3]), x[:, 2:5], x[:, 3:]], dim=1),
+        x,
+    )
+    assert_same_measures(
+        lambda x: torch.slice_scatter(x.unfold(1, 3, 3), F.relu(x[:, None, :3]), 1, 1, 2),
+        lambda x: torch.cat([x[:, :3], F.relu(x[:, :3])], dim=1),
+        x,
+    )

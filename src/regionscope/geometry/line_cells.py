@@ -31,8 +31,8 @@ from regionscope.geometry.sweep import (
 )
 from regionscope.geometry.tournaments import Tournament
 from regionscope.points import as_tensor
+from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.network import Network, Site
-from regionscope.tracing.recording import UnsupportedModel
 from regionscope.tracing.trace import as_network
 from regionscope.types import Array, Floats, Indices, Ints, Model, Words
 

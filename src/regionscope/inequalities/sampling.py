@@ -61,9 +61,10 @@ def one_draw(
     out = route.follow(x, visit, noise=noise)
     spectra = [spectrum(tangents_of[layer]) for layer in sorted(tangents_of)]
     v, s, good = torch.cat(values, dim=1), torch.cat(slopes, dim=1), torch.cat(good_masks(net, x, noise=noise), dim=1)
-    shifted = torch.cat([v_ - noise[net.entries.index(e)] for v_, e in zip(values, net.entries, strict=True)], dim=1)
+    off = net.entry_noise(noise)
+    noisy = [v_ - off[e] for v_, e in zip(values, net.entries, strict=True)]
     weighted = s * per_site(net, v, density(sigma))
-    near, reach = per_site(net, v, gap), per_site(net, shifted, gap)
+    near, reach = per_site(net, v, gap), per_site(net, torch.cat(noisy, dim=1), gap)
     found = {
         "LC": net.by_layer(weighted * good),
         "density": net.by_layer(weighted),
@@ -81,8 +82,7 @@ def one_draw(
         offsets = torch.cat([m.offset for m in chain.maps[:-1]])
         found["squares"] = (v - offsets).square().sum(dim=1)
         if chain.matrices is not None and len(chain.maps[-1].offset) <= OUTPUTS:
-            rows = [v_ - d for v_, d in zip(values, noise, strict=True)]
-            found["largest Lipschitz"] = lipschitz_met(chain, rows, n)
+            found["largest Lipschitz"] = lipschitz_met(chain, noisy, n)
     return found
 
 

@@ -9,7 +9,7 @@ from tqdm.auto import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, Site
-from regionscope.tracing.program import Watch
+from regionscope.tracing.program import OnValue
 from regionscope.types import Data, Model
 
 
@@ -56,13 +56,13 @@ def good_masks(net: Network, x: Tensor, *, noise: list[Tensor] | None = None) ->
 def _masks_and_exits(net: Network, x: Tensor, noise: list[Tensor] | None) -> tuple[list[Tensor], list[Tensor]]:
     left: dict[int, Tensor] = {}
 
-    def watch(value: int, tensor: Tensor) -> None:
+    def on_value(value: int, tensor: Tensor) -> None:
         if value in exits:
             left[value] = tensor
 
     exits = set(net.exits)
     with torch.enable_grad():
-        out = _generic_output(net, x.detach().requires_grad_(), noise, watch)
+        out = _generic_output(net, x.detach().requires_grad_(), noise, on_value)
         found = torch.autograd.grad(out, [left[e] for e in net.exits], allow_unused=True)
     masks = [
         torch.zeros(len(x), site.units, dtype=torch.bool, device=x.device) if g is None else g.flatten(1) != 0
@@ -71,14 +71,16 @@ def _masks_and_exits(net: Network, x: Tensor, noise: list[Tensor] | None) -> tup
     return masks, [left[e].detach().flatten(1) for e in net.exits]
 
 
-def good_at_breakpoint(net: Network, x: Tensor, noise: list[Tensor], site: Site, unit: Tensor, level: Tensor) -> Tensor:
+def _good_at_breakpoint(
+    net: Network, x: Tensor, noise: list[Tensor], site: Site, unit: Tensor, level: Tensor
+) -> Tensor:
     """Whether one unit of a site (n,) is good at each point when it is just at a breakpoint, where it gives `level`.
 
     The noise of all others is as given; a unit's own noise decides where its boundary lies, not whether it is good.
     """
     there: list[Tensor] = []
 
-    def watch(value: int, tensor: Tensor) -> Tensor | None:
+    def on_value(value: int, tensor: Tensor) -> Tensor | None:
         if value != site.exit:
             return None
         moved = tensor.detach().flatten(1).scatter(1, unit[:, None], level[:, None]).requires_grad_()
@@ -86,7 +88,7 @@ def good_at_breakpoint(net: Network, x: Tensor, noise: list[Tensor], site: Site,
         return moved.reshape(tensor.shape)
 
     with torch.enable_grad():
-        out = _generic_output(net, x.detach(), noise, watch)
+        out = _generic_output(net, x.detach(), noise, on_value)
         (slope,) = torch.autograd.grad(out, there, allow_unused=True) if out.requires_grad else (None,)
     if slope is None:
         return torch.zeros(len(x), dtype=torch.bool, device=x.device)
@@ -114,7 +116,7 @@ def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Ten
         place = (open_.detach().flatten(1).cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
         place = place.clamp_max(open_[0].numel() - 1)
         unit, rows = place % site.units, torch.arange(len(x), device=x.device)
-        bad = ~good_at_breakpoint(net, x, noise, site, unit, levels.flatten()[place]) & (total > 0)
+        bad = ~_good_at_breakpoint(net, x, noise, site, unit, levels.flatten()[place]) & (total > 0)
         picked = open_.flatten(1)[rows, place]
         share = torch.where(bad, total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
         kept.append((certain + open_.sum(dim=1)).index_put((rows, unit), -picked * share, accumulate=True))
@@ -126,19 +128,19 @@ def _levels(net: Network, site: Site, x: Tensor) -> Tensor:
     """What the units of a site give at each of its breakpoints, (breakpoints, units)."""
     b = torch.tensor(site.breakpoints, dtype=x.dtype, device=x.device)
 
-    def watch(value: int, tensor: Tensor) -> Tensor | None:
+    def on_value(value: int, tensor: Tensor) -> Tensor | None:
         return b.view(-1, *[1] * (tensor.dim() - 1)).expand(tensor.shape) if value == site.entry else None
 
     anywhere = x[:1].expand(len(b), *x.shape[1:])
-    return net.program.pruned([site.exit]).run(anywhere, watch)[0].flatten(1)
+    return net.program.pruned([site.exit]).run(anywhere, on_value)[0].flatten(1)
 
 
-def _generic_output(net: Network, x: Tensor, noise: list[Tensor] | None, watch: Watch) -> Tensor:
+def _generic_output(net: Network, x: Tensor, noise: list[Tensor] | None, on_value: OnValue) -> Tensor:
     """The sum over points of a generic combination of the outputs; no weight takes part in its gradients."""
-    shifted = None if noise is None else noisy_entries(net, noise)
+    shifted = None if noise is None else net.noisy_entries(noise)
 
     def both(value: int, tensor: Tensor) -> Tensor | None:
-        seen = watch(value, tensor)
+        seen = on_value(value, tensor)
         return shifted(value, tensor if seen is None else seen) if shifted and value in entries else seen
 
     entries = set(net.entries)
@@ -147,13 +149,3 @@ def _generic_output(net: Network, x: Tensor, noise: list[Tensor] | None, watch: 
     out = still.run(x, both)[-1].flatten(1)
     weights = torch.linspace(1.0, 2.0, out.shape[1], dtype=out.dtype, device=out.device) ** 0.5
     return (out * weights).sum()
-
-
-def noisy_entries(net: Network, noise: list[Tensor]) -> Watch:
-    """Takes noise, one tensor (n, units) a site, off what enters the sites: the first's, if a value enters several."""
-    number = {site.entry: i for i, site in reversed(list(enumerate(net.sites)))}
-
-    def watch(value: int, tensor: Tensor) -> Tensor | None:
-        return tensor - noise[number[value]].reshape(tensor.shape) if value in number else None
-
-    return watch

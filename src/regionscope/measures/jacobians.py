@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 from regionscope.measures.draws import Draws
-from regionscope.measures.good import noisy_entries
 from regionscope.measures.tangents import Tangent, gram_of
 from regionscope.tracing.lifting import Shape, aligned, lifted
 from regionscope.tracing.network import Network
-from regionscope.tracing.operations import aten, bend, linear_arguments
-from regionscope.tracing.program import Program
+from regionscope.tracing.operations import bend, linear_arguments
+from regionscope.tracing.program import OnValue, Program
+from regionscope.tracing.schemas import aten
 from regionscope.tracing.steps import Step, Value, indices
 
 METHODS = ("auto", "gram", "jacobian", "random")
@@ -166,10 +166,10 @@ class Following:
         self.exits = exits  # the values that leave the sites
         self.grams = grams  # of a value that leaves a site and that is all that the rest depends on
 
-    def run(self, x: Tensor, watch: Callable[[int, Tensor], Tensor | None] | None = None) -> None:
+    def run(self, x: Tensor, on_value: OnValue | None = None) -> None:
         """Take all steps from points x."""
         self.n = len(x)
-        self.program.resume({0: x[:, None]}, watch, self.act)
+        self.program.run(x, on_value, self.act)
 
     def act(self, step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
         """Do a step, and differentiate it."""
@@ -380,15 +380,15 @@ class Route:
         start = self.shared if vectors is None else {0: Tangent(vectors)}
         assert start is not None, "random directions have to be given"
         pass_ = Following(self.program, start, set(self.net.exits), self.grams)
-        shifted = None if noise is None else noisy_entries(self.net, noise)
+        shifted = None if noise is None else self.net.noisy_entries(noise)
         n = len(x)
 
-        def watch(value: int, tensor: Tensor) -> Tensor | None:
+        def on_value(value: int, tensor: Tensor) -> Tensor | None:
             for number in self.places.get(value, ()):
                 visit(number, tensor.flatten(1), pass_.rows(value).expand(-1, n, -1))
             return shifted(value, tensor) if shifted else None
 
-        pass_.run(x, watch)
+        pass_.run(x, on_value)
         return pass_.rows(self.net.output).expand(-1, n, -1) if self.output else torch.empty(0)
 
 

@@ -23,14 +23,14 @@ class Activation:
 Arguments = Mapping[str, Any]
 
 
-def bend(kind: str, breakpoint: float, left: float | None, right: float) -> Activation:
+def _bend(kind: str, breakpoint: float, left: float | None, right: float) -> Activation:
     """Two pieces; a single one if they have the same slope."""
     if left == right:
         return Activation(kind, (), (right,))
     return Activation(kind, (float(breakpoint),), (left, right))
 
 
-def box(kind: str, low: float | None, high: float | None, slope: float = 1.0) -> Activation:
+def _box(kind: str, low: float | None, high: float | None, slope: float = 1.0) -> Activation:
     """Constant, then `slope` between low and high, then constant; `None` is a side without limit."""
     low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
     if low >= high:  # torch takes the upper limit everywhere: a constant
@@ -40,30 +40,30 @@ def box(kind: str, low: float | None, high: float | None, slope: float = 1.0) ->
     return Activation(kind, left[0] + right[0], (*left[1], slope, *right[1]))
 
 
-def threshold(a: Arguments) -> Activation:
+def _threshold(a: Arguments) -> Activation:
     if a["value"] != a["threshold"]:
         raise ValueError(f"threshold({a['threshold']}) with value {a['value']} jumps: it is not continuous")
-    return bend("threshold", a["threshold"], 0.0, 1.0)
+    return _bend("threshold", a["threshold"], 0.0, 1.0)
 
 
-def softshrink(a: Arguments) -> Activation:
+def _softshrink(a: Arguments) -> Activation:
     width = float(a["lambd"])
     return Activation("softshrink", (-width, width), (1.0, 0.0, 1.0)) if width else Activation("softshrink", (), (1.0,))
 
 
 # keyed by the aten operation (an in-place twin has the same entry), called with the operation's arguments by name
 PIECEWISE_LINEAR: dict[str, Callable[[Arguments], Activation]] = {
-    "relu": lambda a: bend("relu", 0.0, 0.0, 1.0),
-    "leaky_relu": lambda a: bend("leaky_relu", 0.0, a["negative_slope"], 1.0),
-    "_prelu_kernel": lambda a: bend("prelu", 0.0, None, 1.0),
-    "threshold": threshold,
-    "hardtanh": lambda a: box("hardtanh", a["min_val"], a["max_val"]),
-    "hardsigmoid": lambda a: box("hardsigmoid", -3.0, 3.0, 1 / 6),
-    "softshrink": softshrink,
-    "abs": lambda a: bend("abs", 0.0, -1.0, 1.0),
-    "clamp": lambda a: box("clamp", a["min"], a["max"]),
-    "clamp_min": lambda a: box("clamp", a["min"], None),
-    "clamp_max": lambda a: box("clamp", None, a["max"]),
+    "relu": lambda a: _bend("relu", 0.0, 0.0, 1.0),
+    "leaky_relu": lambda a: _bend("leaky_relu", 0.0, a["negative_slope"], 1.0),
+    "_prelu_kernel": lambda a: _bend("prelu", 0.0, None, 1.0),
+    "threshold": _threshold,
+    "hardtanh": lambda a: _box("hardtanh", a["min_val"], a["max_val"]),
+    "hardsigmoid": lambda a: _box("hardsigmoid", -3.0, 3.0, 1 / 6),
+    "softshrink": _softshrink,
+    "abs": lambda a: _bend("abs", 0.0, -1.0, 1.0),
+    "clamp": lambda a: _box("clamp", a["min"], a["max"]),
+    "clamp_min": lambda a: _box("clamp", a["min"], None),
+    "clamp_max": lambda a: _box("clamp", None, a["max"]),
 }
 
 # smooth activations: no linear regions, but a place where the unit switches

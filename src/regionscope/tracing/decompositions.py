@@ -27,15 +27,15 @@ class RandomSlopes(ValueError):
 Play = Callable[[Tensor, Tensor], Tensor]  # of two, of which the first comes before the second
 
 
-def larger(earlier: Tensor, later: Tensor) -> Tensor:
+def _larger(earlier: Tensor, later: Tensor) -> Tensor:
     return torch.maximum(later, earlier)
 
 
-def smaller(earlier: Tensor, later: Tensor) -> Tensor:
+def _smaller(earlier: Tensor, later: Tensor) -> Tensor:
     return torch.minimum(earlier, later)
 
 
-def champion(x: Tensor, axis: int, play: Play) -> Tensor:
+def _champion(x: Tensor, axis: int, play: Play) -> Tensor:
     """The winner along an axis, which stays with length 1; every round halves it."""
     while (competitors := x.shape[axis]) > 1:
         paired = competitors - competitors % 2
@@ -44,23 +44,23 @@ def champion(x: Tensor, axis: int, play: Play) -> Tensor:
     return x
 
 
-def over_windows(x: Tensor, windows: list[Tensor]) -> Tensor:
+def _over_windows(x: Tensor, windows: list[Tensor]) -> Tensor:
     """The largest value of each window; `windows` (outputs, slots) are positions along the last dimensions."""
     axes = zip(range(-1, -len(windows) - 1, -1), reversed(windows), strict=True)
     for axis, positions in sorted(axes, key=lambda each: each[1].shape[1] > 1):  # the last round ends a tournament
         outputs, slots = positions.shape
-        if (plain := regular(positions)) is not None:
+        if (plain := _regular(positions)) is not None:
             first, stride = plain
             members = x.narrow(axis, first, x.shape[axis] - first).unfold(axis, slots, stride)
             members = members.narrow(axis - 1, 0, outputs)
         else:
             members = x.index_select(axis, positions.flatten().to(x.device)).unflatten(axis, (outputs, slots))
             members = members.movedim(axis, -1)
-        x = champion(members, -1, larger).squeeze(-1)
+        x = _champion(members, -1, _larger).squeeze(-1)
     return x.contiguous()
 
 
-def regular(positions: Tensor) -> tuple[int, int] | None:
+def _regular(positions: Tensor) -> tuple[int, int] | None:
     """First position and stride, if the windows are runs of neighbours at equal distances."""
     outputs, slots = positions.shape
     first = int(positions[0, 0])
@@ -69,53 +69,53 @@ def regular(positions: Tensor) -> tuple[int, int] | None:
     return (first, stride) if stride > 0 and torch.equal(positions, runs) else None
 
 
-def pool_windows(length: int, outputs: int, size: int, stride: int, padding: int, dilation: int) -> Tensor:
+def _pool_windows(length: int, outputs: int, size: int, stride: int, padding: int, dilation: int) -> Tensor:
     positions = stride * torch.arange(outputs)[:, None] - padding + dilation * torch.arange(size)
     inside = (positions >= 0) & (positions < length)
     stand_in = positions.gather(1, inside.int().argmax(dim=1, keepdim=True))
     return torch.where(inside, positions, stand_in)
 
 
-def adaptive_windows(length: int, outputs: int) -> Tensor:
+def _adaptive_windows(length: int, outputs: int) -> Tensor:
     i = torch.arange(outputs)[:, None]
     start, end = i * length // outputs, -(-(i + 1) * length // outputs)
     positions = start + torch.arange(int((end - start).max()))
     return torch.where(positions < end, positions, start)
 
 
-def max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
+def _max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
     x = a["self"]
-    size, padding, dilation = (spread(a[k], dimensions) for k in ("kernel_size", "padding", "dilation"))
-    stride = spread(a["stride"] or a["kernel_size"], dimensions)
+    size, padding, dilation = (_spread(a[k], dimensions) for k in ("kernel_size", "padding", "dilation"))
+    stride = _spread(a["stride"] or a["kernel_size"], dimensions)
     lengths, outputs = x.shape[-dimensions:], shape[-dimensions:]
     each = zip(lengths, outputs, size, stride, padding, dilation, strict=True)
-    return over_windows(x, [pool_windows(*one) for one in each])
+    return _over_windows(x, [_pool_windows(*one) for one in each])
 
 
-def adaptive_max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
+def _adaptive_max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
     x = a["self"]
     sides = zip(x.shape[-dimensions:], shape[-dimensions:], strict=True)
-    return over_windows(x, [adaptive_windows(*side) for side in sides])
+    return _over_windows(x, [_adaptive_windows(*side) for side in sides])
 
 
-def spread(numbers: Any, dimensions: int) -> list[int]:
+def _spread(numbers: Any, dimensions: int) -> list[int]:
     each: list[int] = list(numbers) if isinstance(numbers, list | tuple) else [numbers]
     return each * dimensions if len(each) == 1 else each
 
 
-def over_dimensions(play: Play) -> Callable[[Arguments, tuple[int, ...]], Tensor]:
+def _over_dimensions(play: Play) -> Callable[[Arguments, tuple[int, ...]], Tensor]:
     def best(a: Arguments, shape: tuple[int, ...]) -> Tensor:
         x: Tensor = a["self"]
         dim = a.get("dim", [])
         axes = dim if isinstance(dim, list | tuple) else [dim]
         for axis in reversed(axes or range(x.dim())):
-            x = champion(x, axis, play)
+            x = _champion(x, axis, play)
         return x.reshape(shape)
 
     return best
 
 
-def indices(arg: Callable[..., Tensor]) -> Callable[[Arguments], Tensor]:
+def _indices(arg: Callable[..., Tensor]) -> Callable[[Arguments], Tensor]:
     """Who wins over one or several dimensions, as a position among all that compete."""
 
     def of(a: Arguments) -> Tensor:
@@ -127,13 +127,13 @@ def indices(arg: Callable[..., Tensor]) -> Callable[[Arguments], Tensor]:
     return of
 
 
-def clamp(a: Arguments, shape: tuple[int, ...]) -> Tensor:
+def _clamp(a: Arguments, shape: tuple[int, ...]) -> Tensor:
     x = a["self"]
     x = x if a.get("min") is None else torch.maximum(x, a["min"])
     return x if a.get("max") is None else torch.minimum(x, a["max"])
 
 
-def rrelu(a: Arguments, shape: tuple[int, ...]) -> Tensor:
+def _rrelu(a: Arguments, shape: tuple[int, ...]) -> Tensor:
     if a["training"]:
         raise RandomSlopes("draws random slopes in train mode; call model.eval()")
     return leaky_relu(a["self"], (a["lower"] + a["upper"]) / 2)
@@ -141,16 +141,16 @@ def rrelu(a: Arguments, shape: tuple[int, ...]) -> Tensor:
 
 # aten operation -> kind of its sites, the same in terms of simpler operations given its arguments and result shape
 PLAYED: dict[str, tuple[str, Callable[[Arguments, tuple[int, ...]], Tensor]]] = {
-    **{f"max_pool{d}d_with_indices": ("max_pool", partial(max_pool, d)) for d in (2, 3)},
-    **{f"adaptive_max_pool{d}d": ("max_pool", partial(adaptive_max_pool, d)) for d in (2, 3)},
-    **{name: ("max", over_dimensions(larger)) for name in ("max", "max.dim", "amax")},
-    **{name: ("min", over_dimensions(smaller)) for name in ("min", "min.dim", "amin")},
-    **{f"{name}.Tensor": ("clamp", clamp) for name in ("clamp", "clamp_min", "clamp_max")},
-    "rrelu_with_noise": ("leaky_relu", rrelu),
+    **{f"max_pool{d}d_with_indices": ("max_pool", partial(_max_pool, d)) for d in (2, 3)},
+    **{f"adaptive_max_pool{d}d": ("max_pool", partial(_adaptive_max_pool, d)) for d in (2, 3)},
+    **{name: ("max", _over_dimensions(_larger)) for name in ("max", "max.dim", "amax")},
+    **{name: ("min", _over_dimensions(_smaller)) for name in ("min", "min.dim", "amin")},
+    **{f"{name}.Tensor": ("clamp", _clamp) for name in ("clamp", "clamp_min", "clamp_max")},
+    "rrelu_with_noise": ("leaky_relu", _rrelu),
 }
 
 # the winners of those that do not say so themselves
 INDICES: dict[str, Callable[[Arguments], Tensor]] = {
-    **dict.fromkeys(("max", "amax"), indices(torch.argmax)),
-    **dict.fromkeys(("min", "amin"), indices(torch.argmin)),
+    **dict.fromkeys(("max", "amax"), _indices(torch.argmax)),
+    **dict.fromkeys(("min", "amin"), _indices(torch.argmin)),
 }

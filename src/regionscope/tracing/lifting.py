@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regionscope.tracing.schemas import aten, schema
 from regionscope.tracing.steps import Step, Value, indices, resolved
 
-aten = torch.ops.aten
 Shape = tuple[int, ...]
 Values = Mapping[int, Any]
 Shapes = Mapping[int, Shape]
@@ -23,10 +23,10 @@ def lifted(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """The results of a step at n points, given its arguments there; `shapes` says which of them depend on the point."""
     rule = RULES.get(step.name)
     made = rule(step, values, shapes) if rule is not None else None
-    return mapped(step, values, shapes) if made is None else made
+    return _mapped(step, values, shapes) if made is None else made
 
 
-def mapped(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _mapped(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """The same by `torch.vmap`."""
     live = sorted(step.used & shapes.keys())
 
@@ -58,7 +58,7 @@ def aligned(value: Tensor, dimensions: int) -> Tensor:
     return value if missing <= 0 else value.reshape(len(value), *[1] * missing, *value.shape[1:])
 
 
-def pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Operations that broadcast: the shapes at a point are aligned at their ends, the points stay in front."""
     numbers = [i for i in step.used & shapes.keys() if not shapes[i]]
     if numbers and len({values[i].dtype for i in step.used}) > 1:  # a number alone takes on the dtype of the others
@@ -68,7 +68,7 @@ def pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return step.run(aligned_values)
 
 
-def larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """The larger or the smaller of two; of equals the second, whose derivative it has."""
     compare = torch.gt if step.name in ("maximum", "fmax") else torch.lt
     most = max(values[i].dim() - (i in shapes) for i in step.used)
@@ -79,7 +79,7 @@ def larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     return [torch.where(compare(a, b), a, b)]
 
 
-def hard_sigmoid(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _hard_sigmoid(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """In pieces whose derivatives are as exact as the numbers; torch's own takes 1/6 in single precision."""
     return [(values[_only(step, shapes)].clamp(-3.0, 3.0) + 3.0) / 6.0]
 
@@ -87,27 +87,27 @@ def hard_sigmoid(step: Step, values: Values, shapes: Shapes) -> list[Any]:
 # the same numbers in another shape or order
 
 
-def reshaped(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _reshaped(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     x = values[_only(step, shapes)]
     return [x.reshape(len(x), *shapes[step.results[0]])]
 
 
-def expanded(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _expanded(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     x, shape = values[_only(step, shapes)], shapes[step.results[0]]
     return [aligned(x, len(shape)).expand(len(x), *shape)]
 
 
-def repeated(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _repeated(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     x, repeats = values[_only(step, shapes)], step.named["repeats"]
     return [aligned(x, len(repeats)).repeat(1, *repeats)]
 
 
-def transposed(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _transposed(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     x = values[_only(step, shapes)]
     return [x.transpose(1, 2) if x.dim() == 3 else x]
 
 
-def permuted(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _permuted(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     x, dims = values[_only(step, shapes)], step.named["dims"]
     return [x.permute(0, *_shifted(dims, x.dim() - 1))]
 
@@ -122,7 +122,7 @@ def _shifted(dims: Sequence[int], dimensions: int) -> list[int]:
     return [d % max(dimensions, 1) + 1 for d in dims]
 
 
-def along(*names: str, reduces: bool = False) -> Rule:
+def _along(*names: str, reduces: bool = False) -> Rule:
     """Operations on one value along the dimensions that these arguments name; one that reduces takes none for all."""
 
     def rule(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
@@ -130,22 +130,23 @@ def along(*names: str, reduces: bool = False) -> Rule:
         dimensions = len(shapes[index])
         if dimensions == 0:
             return None
-        for p in step.operation._schema.arguments:
-            if p.name in names:
-                dim = given.get(p.name, p.default_value)
-                if reduces and (dim is None or dim == []):
-                    given[p.name] = list(range(1, dimensions + 1))
-                else:
-                    moved = _shifted([dim] if isinstance(dim, int) else dim, dimensions)
-                    given[p.name] = moved[0] if isinstance(dim, int) else moved
+        for name in names:
+            if name not in schema(step.operation).parameters:
+                continue
+            dim: Any = given.get(name, schema(step.operation).defaults.get(name))
+            if reduces and (dim is None or dim == []):
+                given[name] = list(range(1, dimensions + 1))
+            else:
+                moved = _shifted([dim] if isinstance(dim, int) else dim, dimensions)
+                given[name] = moved[0] if isinstance(dim, int) else moved
         return _called(step, given)
 
     return rule
 
 
-def over_all(dims: Any) -> Rule:
+def _over_all(dims: Any) -> Rule:
     """Sums and means over everything, or along dimensions."""
-    along_some = along("dim", reduces=True)
+    along_some = _along("dim", reduces=True)
 
     def rule(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
         index = _only(step, shapes)
@@ -163,7 +164,7 @@ def _for_all(step: Step, arguments: Sequence[Value], values: Values, shapes: Sha
     return [tensor if live else tensor.expand(n, *tensor.shape) for tensor, live in tensors]
 
 
-def joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Concatenation and stacking; parts that do not depend on the point are repeated for all."""
     parts = _for_all(step, step.named["tensors"], values, shapes)
     longest = max(p.dim() for p in parts) - 1
@@ -173,7 +174,7 @@ def joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [step.operation(parts, _shifted([step.named.get("dim", 0)], dimensions)[0])]
 
 
-def indexed(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _indexed(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Fixed places of one value; places along dimensions apart from each other are left to vmap."""
     chosen = step.named["indices"]
     places = [i for i, index in enumerate(chosen) if index is not None]
@@ -184,7 +185,7 @@ def indexed(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [step.operation(values[step.named["self"].index], [None, *resolved(chosen, values)])]
 
 
-def taken(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _taken(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     x, index = values[_only(step, shapes)], values[step.named["index"].index]
     return [x.reshape(len(x), -1)[:, index]]
 
@@ -199,7 +200,7 @@ def _given_for_all(step: Step, values: Values, shapes: Shapes, *names: str) -> d
     return _given(step, values) | dict(zip(names, tensors, strict=True))
 
 
-def scattered(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _scattered(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """torch.vmap of select_scatter has wrong derivatives, that of slice_scatter refuses to count from the end."""
     given = _given_for_all(step, values, shapes, "self", "src", "index")
     dimensions = given["self"].dim() - 1
@@ -210,14 +211,14 @@ def scattered(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return _called(step, given | {"dim": _shifted([given.get("dim", 0)], dimensions)[0]})
 
 
-def copied(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _copied(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """copy and fill: a value in the shape and dtype of another."""
     x, target = values[step.named["src" if step.name == "copy" else "value"].index], values[step.named["self"].index]
     shape = shapes[step.results[0]]
     return [aligned(x, len(shape)).expand(len(x), *shape).to(target.dtype)]
 
 
-def masked(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _masked(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """masked_fill and index_fill: a number in fixed places."""
     given, shape = _given(step, values), shapes[step.results[0]]
     x, number = (
@@ -232,7 +233,7 @@ def masked(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     return [torch.where(places, number, x).to(x.dtype)]
 
 
-def masked_scattered(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _masked_scattered(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """The first numbers of one value in the places of a mask, one after the other."""
     given, shape = _given_for_all(step, values, shapes, "self", "source"), shapes[step.results[0]]
     n = len(given["self"])
@@ -244,7 +245,7 @@ def masked_scattered(step: Step, values: Values, shapes: Shapes) -> list[Any]:
 # with a batch dimension of their own, which takes the points too
 
 
-def folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Operations that treat every entry of the first dimension of their first argument alike."""
     first: Any = step.arguments[0] if step.arguments else None
     if not _depends(first, shapes) or len(step.used & shapes.keys()) > 1 or not shapes[first.index]:
@@ -255,11 +256,11 @@ def folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [m.reshape(n, *shapes[r]) if r in shapes else m for m, r in zip(made, step.results, strict=True)]
 
 
-def normalised(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _normalised(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Batch norm with fixed statistics, channel by channel; with those of its input it is left to vmap."""
     if step.named.get("training"):
         return None
-    if (by_points := folded(step, values, shapes)) is not None:
+    if (by_points := _folded(step, values, shapes)) is not None:
         return by_points
     given, shape = _given(step, values), shapes[step.results[0]]
 
@@ -277,7 +278,7 @@ def normalised(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
 # products
 
 
-def multiplied(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _multiplied(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """mm and bmm: one factor or both depend on the point."""
     a, b = step.named["self"], step.named["mat2"]
     x, y = values[a.index], values[b.index]
@@ -286,7 +287,7 @@ def multiplied(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [torch.matmul(x, y)]
 
 
-def added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """addmm with rows that depend on the point and one row added to all, as in a dense layer."""
     bias, rows, matrix = (step.named[name] for name in ("self", "mat1", "mat2"))
     if step.used & shapes.keys() != {rows.index} or rows == matrix or values[bias.index].dim() != 1:
@@ -296,7 +297,7 @@ def added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | Non
     return [made.view(len(x), -1, made.shape[-1])]
 
 
-def multiplied_thrice(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _multiplied_thrice(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """_trilinear: three factors, each with some dimensions of length one put in, summed over others."""
     given = _given_for_all(step, values, shapes, "i1", "i2", "i3")
     dimensions = len(step.named["expand1"]) + given["i1"].dim() - 1
@@ -310,39 +311,39 @@ def _each(rule: Rule, names: str) -> dict[str, Rule]:
 
 RULES: dict[str, Rule] = {
     **_each(
-        pointwise,
+        _pointwise,
         "relu leaky_relu _prelu_kernel threshold hardtanh softshrink abs clamp clamp_min clamp_max add"
         " sub rsub mul div true_divide neg positive addcmul addcdiv lerp where _to_copy clone"
         " alias gelu silu elu celu softplus tanh sigmoid mish hardswish exp log sqrt rsqrt square erf sin cos"
         " reciprocal gt lt",
     ),
-    **_each(hard_sigmoid, "hardsigmoid"),
-    **_each(larger, "maximum minimum fmax fmin"),
-    **_each(reshaped, "view _unsafe_view reshape squeeze unsqueeze"),
-    **_each(expanded, "expand"),
-    **_each(repeated, "repeat"),
-    **_each(transposed, "t"),
-    **_each(permuted, "permute"),
-    **_each(along("dim0", "dim1"), "transpose"),
+    **_each(_hard_sigmoid, "hardsigmoid"),
+    **_each(_larger, "maximum minimum fmax fmin"),
+    **_each(_reshaped, "view _unsafe_view reshape squeeze unsqueeze"),
+    **_each(_expanded, "expand"),
+    **_each(_repeated, "repeat"),
+    **_each(_transposed, "t"),
+    **_each(_permuted, "permute"),
+    **_each(_along("dim0", "dim1"), "transpose"),
     **_each(
-        along("dim"),
+        _along("dim"),
         "select slice split split_with_sizes unsafe_split unsafe_split_with_sizes unbind cumsum index_select"
         " narrow_copy _softmax _log_softmax _safe_softmax",
     ),
-    **_each(along("dim", reduces=True), "amax amin"),
-    **_each(along("dims"), "flip"),
-    **_each(along("dimension"), "unfold"),
-    "sum": over_all(torch.sum),
-    "mean": over_all(torch.mean),
-    **_each(joined, "cat stack"),
-    **_each(indexed, "index"),
-    **_each(taken, "take"),
-    **_each(scattered, "slice_scatter select_scatter scatter scatter_add"),
-    **_each(copied, "copy fill"),
-    **_each(masked, "masked_fill index_fill"),
-    **_each(masked_scattered, "masked_scatter"),
+    **_each(_along("dim", reduces=True), "amax amin"),
+    **_each(_along("dims"), "flip"),
+    **_each(_along("dimension"), "unfold"),
+    "sum": _over_all(torch.sum),
+    "mean": _over_all(torch.mean),
+    **_each(_joined, "cat stack"),
+    **_each(_indexed, "index"),
+    **_each(_taken, "take"),
+    **_each(_scattered, "slice_scatter select_scatter scatter scatter_add"),
+    **_each(_copied, "copy fill"),
+    **_each(_masked, "masked_fill index_fill"),
+    **_each(_masked_scattered, "masked_scatter"),
     **_each(
-        folded,
+        _folded,
         "convolution avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d"
         " reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d"
         " upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d"
@@ -350,8 +351,8 @@ RULES: dict[str, Rule] = {
         " _upsample_bilinear2d_aa _upsample_bicubic2d_aa im2col col2im max_pool2d_with_indices"
         " max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d pixel_shuffle pixel_unshuffle",
     ),
-    **_each(normalised, "native_batch_norm _native_batch_norm_legit_no_training"),
-    **_each(multiplied, "mm bmm"),
-    **_each(added_product, "addmm"),
-    **_each(multiplied_thrice, "_trilinear"),
+    **_each(_normalised, "native_batch_norm _native_batch_norm_legit_no_training"),
+    **_each(_multiplied, "mm bmm"),
+    **_each(_added_product, "addmm"),
+    **_each(_multiplied_thrice, "_trilinear"),
 }

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regionscope.points import as_tensor
 from regionscope.tables import aligned
-from regionscope.tracing.program import Held, Program
+from regionscope.tracing.program import Held, OnValue, Program
 from regionscope.types import Array
 
 # a second difference above this share of the first says the function is not affine
@@ -36,7 +36,7 @@ class Site:
     smooth: bool = False
     entry: int = field(default=-1, repr=False)  # the values of the program that enter and leave it
     exit: int = field(default=-1, repr=False)
-    tournament: str | None = field(default=None, repr=False)  # the name of the tournament that it is a round of
+    tournament: str | None = field(default=None, repr=False)  # that it is a round of: a key of `Network.winners`
 
     @property
     def units(self) -> int:
@@ -144,6 +144,15 @@ class Network:
             for i, c in self.program.constants.items()
         }
         return replace(self, program=replace(self.program, held=noisy))
+
+    def entry_noise(self, noise: Sequence[Tensor]) -> dict[int, Tensor]:
+        """Noise, one tensor (n, units) a site, by the values it is taken off: the first's, if one enters several."""
+        return dict(reversed(list(zip(self.entries, noise, strict=True))))
+
+    def noisy_entries(self, noise: Sequence[Tensor]) -> OnValue:
+        """Takes noise, one tensor (n, units) a site, off what enters the sites while the program runs."""
+        off = self.entry_noise(noise)
+        return lambda value, tensor: tensor - off[value].reshape(tensor.shape) if value in off else None
 
     def by_layer(self, units: Tensor) -> Tensor:
         """The sums over the units of each layer: (n, units) -> (n, layers)."""

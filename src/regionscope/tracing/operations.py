@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from regionscope.tracing.calls import Call
 from regionscope.tracing.program import Program
-from regionscope.tracing.steps import Step, indices, leaves
-
-aten = torch.ops.aten
+from regionscope.tracing.schemas import schema
+from regionscope.tracing.steps import Step, indices
 
 
 @dataclass(frozen=True)
@@ -141,10 +137,6 @@ def _read(table: str) -> Iterator[tuple[str, Affine]]:
 AFFINE: dict[str, Affine] = dict(_read(TABLE))
 
 _WRITTEN = frozenset({"src", "source", "value", "values"})  # takes on the dtype of `self`
-_READS = frozenset(
-    "_local_scalar_dense is_nonzero equal allclose nonzero masked_select unique_dim _unique _unique2 unique_consecutive"
-    " bincount repeat_interleave".split()
-)
 # the arguments whose shape matters, and nothing else about them
 IGNORED: dict[str, frozenset[str]] = {
     **dict.fromkeys(
@@ -165,108 +157,6 @@ RANDOM_ADVICE = "call model.eval(), or keep them out of forward"
 SMOOTH_ADVICE = "allow_smooth=True studies the boundaries of its units instead of linear regions"
 
 
-@dataclass(frozen=True)
-class Call:
-    """One aten operation with its arguments as given, and by name."""
-
-    func: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    arguments: dict[str, Any]
-    live: set[str]  # the arguments whose values depend on the input and matter
-
-    @property
-    def name(self) -> str:
-        """`relu` for aten.relu.default and aten.relu_.default alike; other namespaces keep theirs: `mine::relu`."""
-        return _name(self.func)
-
-    @property
-    def key(self) -> str:
-        """The name, with the overload if it is not the plain one."""
-        return _key(self.func)
-
-    @property
-    def writes(self) -> bool:
-        return bool(self.func._schema.is_mutable)
-
-    @property
-    def written(self) -> list[Tensor]:
-        mutable = [p.name for p in self.func._schema.arguments if p.is_write] if self.writes else []
-        return [t for name in mutable for t in tensors(self.arguments.get(name))]
-
-    @property
-    def several(self) -> bool:
-        return returns_several(self.func)
-
-    @property
-    def random(self) -> bool:
-        """Whether it draws random numbers."""
-        return torch.Tag.nondeterministic_seeded in self.func.tags and self.arguments.get("dropout_p") != 0
-
-    @property
-    def reads(self) -> bool:
-        """Whether it carries values back into Python or into a shape."""
-        masks = self.arguments.get("indices") if "indices" in self.live else []
-        return self.name in _READS or any(t.dtype is torch.bool for t in tensors(masks))
-
-    @property
-    def twin(self) -> Any:
-        """The operation that returns what this one writes into its first argument, if it is such a one."""
-        return _twin(self.func)
-
-
-@cache
-def _twin(func: Any) -> Any:
-    name = func._schema.name.partition("::")[2]
-    if not func._schema.is_mutable or not name.endswith("_") or func.namespace != "aten":
-        return None
-    return getattr(getattr(aten, name[:-1], None), func._overloadname, None)
-
-
-@cache
-def _name(func: Any) -> str:
-    namespace, _, name = func._schema.name.rpartition("::")
-    name = name if _twin(func) is None else name.removesuffix("_")
-    return name if namespace == "aten" else f"{namespace}::{name}"
-
-
-@cache
-def _key(func: Any) -> str:
-    overload = func._schema.overload_name
-    return f"{_name(func)}.{overload}" if overload else _name(func)
-
-
-def side_effect_free(call: Call) -> tuple[Any, Any, Any]:
-    """The operation so that it means the same for any memory layout and dtype, without gradients cut."""
-    if call.key in ("view", "_unsafe_view"):
-        return aten.reshape.default, call.args, call.kwargs
-    if call.key in ("detach", "lift_fresh", "lift"):
-        return aten.alias.default, call.args[:1], {}
-    kept = {name: a for name, a in call.kwargs.items() if name not in ("memory_format", "sparse_grad")}
-    return call.func, call.args, kept
-
-
-def in_place(call: Call) -> tuple[Any, Any, Any]:
-    """The operation that returns what an in-place one writes."""
-    target = call.arguments["self"]
-    if call.key in ("copy", "fill.Tensor"):
-        source = call.arguments["src" if call.name == "copy" else "value"]
-        if source.dtype == target.dtype:
-            return aten.expand.default, (source, list(target.shape)), {}
-        return aten._to_copy.default, (source.expand(target.shape),), {"dtype": target.dtype}
-    return call.twin, call.args, call.kwargs
-
-
-@cache
-def returns_several(func: Any) -> bool:
-    returns = func._schema.returns
-    return len(returns) > 1 or (len(returns) == 1 and isinstance(returns[0].type, torch.ListType))
-
-
-def tensors(argument: Any) -> list[Tensor]:
-    return [a for a in leaves(argument) if isinstance(a, Tensor)]
-
-
 def entry(call: Call) -> Affine | None:
     """What the table says of an operation, if it covers the arguments it has and is affine in the live ones."""
     found = AFFINE.get(call.key)
@@ -275,8 +165,8 @@ def entry(call: Call) -> Affine | None:
     if not call.live.isdisjoint(_WRITTEN) and not call.arguments["self"].is_floating_point():  # cuts off the fraction
         return None
     covered = found.settings.union(*found.groups) | IGNORED.get(call.name, frozenset())
-    for p in call.func._schema.arguments:
-        if p.name not in covered and call.arguments.get(p.name) != (p.default_value if p.has_default_value() else None):
+    for name in call.schema.parameters:
+        if name not in covered and call.arguments.get(name) != call.schema.defaults.get(name):
             return None
     return found
 
@@ -292,7 +182,7 @@ def linear_arguments(step: Step, live: Set[str]) -> frozenset[str]:
 
     In the derivative, those among them that are not live are constants that drop out.
     """
-    found = AFFINE.get(_key(step.operation))
+    found = AFFINE.get(schema(step.operation).key)
     if found is None or not _keeps(step.named):
         return frozenset()
     return next((group for group in found.groups if live <= group), frozenset())

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regionscope.tracing.lifting import Shape, lifted
 from regionscope.tracing.steps import Step
 
-Watch = Callable[[int, Tensor], Tensor | None]  # sees a value when it is made, and may give another in its place
+OnValue = Callable[[int, Tensor], Tensor | None]  # sees a value when it is made, and may give another in its place
 Act = Callable[[Step, Mapping[int, Any], Mapping[int, Shape]], list[Any]]  # what a step makes of values
 
 
@@ -49,26 +49,26 @@ class Program:
         """The tensors that are held, as they are now."""
         return {i: h.tensor if isinstance(h, Held) else h for i, h in self.held.items()}
 
-    def run(self, x: Tensor, watch: Watch | None = None) -> list[Tensor]:
+    def run(self, x: Tensor, on_value: OnValue | None = None, act: Act = lifted) -> list[Tensor]:
         """The outputs at points x (n, *input_shape), in one pass; differentiable if gradients are enabled."""
-        return self.resume({0: x[:, None]}, watch)
+        return self.resume({0: x[:, None]}, on_value, act)
 
-    def resume(self, known: Mapping[int, Any], watch: Watch | None = None, act: Act = lifted) -> list[Any]:
+    def resume(self, known: Mapping[int, Any], on_value: OnValue | None = None, act: Act = lifted) -> list[Any]:
         """The outputs, given the values (n, *shape) that the steps need and do not make.
 
-        `watch` sees every value that depends on the input, the known ones first. `act` does the steps that do, in
+        `on_value` sees every value that depends on the input, the known ones first. `act` does the steps that do, in
         another arithmetic if one wants.
         """
         values: dict[int, Any] = {**self.constants, **known}
-        if watch is not None:
+        if on_value is not None:
             for index in known:
-                seen = watch(index, values[index])
+                seen = on_value(index, values[index])
                 values[index] = values[index] if seen is None else seen
         for step in self.steps:
             live = not step.used.isdisjoint(self.shapes)
             made = act(step, values, self.shapes) if live else step.run(values)
             for index, value in zip(step.results, made, strict=True):
-                seen = watch(index, value) if watch is not None and index in self.shapes else None
+                seen = on_value(index, value) if on_value is not None and index in self.shapes else None
                 values[index] = value if seen is None else seen
             for index in step.done_with:
                 del values[index]
@@ -82,7 +82,7 @@ class Program:
                 continue
             dying = (step.used | set(step.results)) - needed
             needed |= step.used
-            kept.append(replace(step, done_with=tuple(dying)))
+            kept.append(step.ending(dying))
         held = {index: tensor for index, tensor in self.held.items() if index in needed}
         return replace(self, steps=tuple(reversed(kept)), held=held, outputs=tuple(outputs))
 
@@ -93,7 +93,7 @@ class Program:
         depend on the input is no output: each part works it out, or `folded` did.
         """
         made = {value: position for position, step in enumerate(self.steps) for value in step.results}
-        fixed = [step for step in self.steps if step.used.isdisjoint(self.shapes)]
+        fixed, _ = self._fixed_and_live()
         parts, state, start = [], [0], 0
         for number, cut in enumerate(cuts):
             end = max(start, made.get(cut, -1) + 1)
@@ -104,41 +104,42 @@ class Program:
             start = end
         return [*parts, self._part(fixed, start, len(self.steps)).pruned(self.outputs)]
 
-    def _part(self, fixed: list[Step], start: int, end: int) -> "Program":
+    def _part(self, fixed: tuple[Step, ...], start: int, end: int) -> "Program":
         live = [step for step in self.steps[start:end] if not step.used.isdisjoint(self.shapes)]
         return replace(self, steps=(*fixed, *live))
 
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
-        held: dict[int, Tensor | Held] = {i: cast(c, dtype).clone() for i, c in self.constants.items()}
+        held: dict[int, Tensor | Held] = {i: _cast(c, dtype).clone() for i, c in self.constants.items()}
         steps = [
-            replace(step, **{part: recast(getattr(step, part), dtype) for part in ("arguments", "options")})
+            replace(step, **{part: _recast(getattr(step, part), dtype) for part in ("arguments", "options")})
             for step in self.steps
         ]
         return replace(self, steps=tuple(steps), held=held).folded()
 
     def folded(self) -> "Program":
         """The same with all that does not depend on the input worked out."""
-        values: dict[int, Any] = dict(self.constants)
-        steps = []
-        for step in self.steps:
-            if not step.used.isdisjoint(self.shapes):
-                steps.append(step)
-                continue
-            values.update(zip(step.results, step.run(values), strict=True))
-        return replace(self, steps=tuple(steps), held=values).pruned(self.outputs)
+        fixed, live = self._fixed_and_live()
+        made = [value for step in fixed for value in step.results]
+        known = dict(zip(made, replace(self, steps=fixed).pruned(made).resume({}), strict=True))
+        return replace(self, steps=live, held=self.constants | known).pruned(self.outputs)
+
+    def _fixed_and_live(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+        """The steps that do not depend on the input, and those that do."""
+        fixed = tuple(step for step in self.steps if step.used.isdisjoint(self.shapes))
+        return fixed, tuple(step for step in self.steps if not step.used.isdisjoint(self.shapes))
 
 
-def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return tensor.detach().to(dtype) if tensor.is_floating_point() else tensor.detach()
 
 
-def recast(argument: Any, dtype: torch.dtype) -> Any:
+def _recast(argument: Any, dtype: torch.dtype) -> Any:
     """Arguments in which every floating dtype is replaced."""
     if isinstance(argument, dict):
-        return {name: recast(a, dtype) for name, a in argument.items()}
+        return {name: _recast(a, dtype) for name, a in argument.items()}
     if isinstance(argument, list | tuple):
-        return type(argument)(recast(a, dtype) for a in argument)
+        return type(argument)(_recast(a, dtype) for a in argument)
     if isinstance(argument, torch.dtype) and argument.is_floating_point:
         return dtype
     return argument

@@ -7,6 +7,10 @@ from typing import Any
 
 import torch
 
+from regionscope.tracing.schemas import schema
+
+LISTS = (list, tuple)
+
 
 @dataclass(frozen=True)
 class Value:
@@ -29,19 +33,17 @@ class Step:
     @cached_property
     def used(self) -> frozenset[int]:
         """The values that its arguments hold."""
-        return frozenset(indices([self.arguments, list(self.options.values())]))
+        return frozenset([*indices(self.arguments), *indices(tuple(self.options.values()))])
 
     @cached_property
     def named(self) -> dict[str, Any]:
         """Its arguments and options by name."""
-        names = [p.name for p in self.operation._schema.arguments]
-        return dict(zip(names, self.arguments, strict=False)) | self.options
+        return dict(zip(schema(self.operation).parameters, self.arguments, strict=False)) | self.options
 
     @cached_property
     def name(self) -> str:
         """The operation's, without its overload: `add` for aten.add.Tensor."""
-        namespace, _, name = self.operation._schema.name.partition("::")
-        return str(name) if namespace == "aten" else f"{namespace}::{name}"
+        return schema(self.operation).name
 
     def run(self, values: Mapping[int, Any]) -> list[Any]:
         """Its results at one point, or for constants, given the values it needs."""
@@ -49,6 +51,12 @@ class Step:
         options = {name: resolved(a, values) for name, a in self.options.items()}
         result = self.operation(*arguments, **options)
         return list(result) if self.several else [result]
+
+    def ending(self, done_with: Iterable[int]) -> "Step":
+        """The same step with these as the values that no later step reads; what is known of it stays known."""
+        same = object.__new__(Step)
+        same.__dict__.update(self.__dict__, done_with=tuple(done_with))
+        return same
 
     def __reduce__(self) -> Any:  # operations of torch cannot be pickled, their names can
         schema = self.operation._schema
@@ -65,14 +73,14 @@ def resolved(argument: Any, values: Mapping[int, Any]) -> Any:
     """An argument with the values it refers to."""
     if isinstance(argument, Value):
         return values[argument.index]
-    if isinstance(argument, list | tuple):
+    if isinstance(argument, LISTS):
         return [resolved(a, values) for a in argument]
     return argument
 
 
 def leaves(argument: Any) -> Iterable[Any]:
     """All that is no list in an argument."""
-    if isinstance(argument, list | tuple):
+    if isinstance(argument, LISTS):
         for part in argument:
             yield from leaves(part)
     else:
@@ -81,4 +89,6 @@ def leaves(argument: Any) -> Iterable[Any]:
 
 def indices(argument: Any) -> list[int]:
     """The values that an argument holds."""
-    return [a.index for a in leaves(argument) if isinstance(a, Value)]
+    if isinstance(argument, LISTS):
+        return [index for part in argument for index in indices(part)]
+    return [argument.index] if isinstance(argument, Value) else []

@@ -72,14 +72,16 @@ def attributes_kept(model: Model) -> Iterator[None]:
         yield
     finally:
         for now, before in (*attributes, *dicts):
-            put_back(now, before)
+            _put_back(now, before)
         for items, content in lists:
             if list(map(id, items)) != list(map(id, content)):
                 items[:] = content
 
 
-def put_back(now: dict[Any, Any], before: dict[Any, Any]) -> None:
+def _put_back(now: dict[Any, Any], before: dict[Any, Any]) -> None:
     """Make a dictionary what it was, touching only what has changed."""
+    if not (now or before):  # the usual case
+        return
     for name in now.keys() - before.keys():
         del now[name]
     for name, thing in before.items():

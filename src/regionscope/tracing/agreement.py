@@ -1,0 +1,189 @@
+"""Proof that a network is the model: at batches of several numbers, orders and compositions of points."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regionscope.tracing.forward import Forward, Recording, largest
+from regionscope.tracing.ledger import UnsupportedModel
+from regionscope.tracing.lifting import Shape, lifted
+from regionscope.tracing.network import Network
+from regionscope.tracing.program import Held
+from regionscope.tracing.steps import Step
+
+# the program must agree with the model to this share of the largest value
+AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-4}
+ROUNDING = {torch.float64: 1e-14, torch.float32: 4e-6}  # or to this share of the largest value on the way
+# which of the points that are tried form a batch; the first batch is recorded too, to name what mixes its points
+COMPOSITIONS = ((2, 0, 1), (1, 2), (4, 3, 2, 1, 0, 3, 5))
+ALL_SITES = -1
+SHAKES, SHAKEN = 8, 64.0  # how often rounding is imitated; it may be so many times worse than that, as sums are long
+
+
+def check_constants(network: Network) -> None:
+    for held in network.program.held.values():
+        tensor = (held.tensor if isinstance(held, Held) else held).detach()
+        if not tensor.is_floating_point() or math.isfinite(tensor.sum()):
+            continue
+        bad = torch.isnan(tensor) if not network.piecewise_linear else ~torch.isfinite(tensor)
+        if bad.any():
+            where = f"{held.path!r} of the model" if isinstance(held, Held) else f"a constant {tuple(tensor.shape)}"
+            raise ValueError(f"{where} holds NaN or infinite values: the network has no regions to speak of")
+
+
+def tried_points(example: Tensor) -> Tensor:
+    """Points to compare the network with the model at: the example's, and others at random but always the same."""
+    n = 1 + max(max(batch) for batch in COMPOSITIONS)
+    noise = torch.randn((n, *example.shape[1:]), generator=torch.Generator().manual_seed(0))
+    points = example[torch.arange(n, device=example.device) % len(example)]
+    return points + 0.1 * (1 + example.abs().max()) * noise.to(example)
+
+
+class _Compared(NamedTuple):
+    """What the model gave and what the network gives: a value of its program at these points; perhaps out of order."""
+
+    found: Tensor
+    expected: Tensor
+    value: int
+    points: list[int]
+    ordered: bool
+
+    def agrees(self, scale: float, errors: Mapping[int, Tensor] | None = None) -> bool:
+        """Whether they are equal but for rounding; `errors` (n, *shape) says what that may do to each value."""
+        a, b = self.found, self.expected
+        if a.numel() != b.numel():
+            return False
+        error = errors[self.value][self.points].reshape(b.shape) if errors else None
+        if _agree(a.reshape(b.shape), b, scale, error):
+            return True
+        largest_error = None if error is None else error.max()
+        return not self.ordered and _same_numbers(a, b, scale, largest_error)
+
+
+@torch.no_grad()
+def check_batches(network: Network, forward: Forward, alone: Recording, points: Tensor) -> None:
+    """Compare the network, recorded at a point alone, with the model at batches of several compositions."""
+    values = dict(zip(network.program.outputs, network.program.run(points), strict=True))
+    expected = values[network.output].reshape(len(points), *network.output_shape)
+    batch, *others = (list(batch) for batch in COMPOSITIONS)
+    first = forward.seen(points[batch], alone)
+    scale = first.largest
+    for i in range(2):
+        one = forward.plain(points[i : i + 1]).reshape(expected[i].shape)
+        if not _agree(one, expected[i], scale) and not torch.equal(one, network(points[i : i + 1])[0]):
+            raise UnsupportedModel(
+                "the traced program does not reproduce the model at other inputs: forward computes with"
+                " input-dependent values outside torch or keeps a state"
+            )
+    outputs = [(batch, first.output), *((other, forward.plain(points[other])) for other in others)]
+    for chosen, output in outputs:
+        if output.dim() == 0 or len(output) != len(chosen):
+            raise UnsupportedModel(
+                f"the model's output must have one row for every point of the batch, got {tuple(output.shape)} for"
+                f" {len(chosen)} points"
+            )
+    compared = [_Compared(output, expected[chosen], network.output, chosen, True) for chosen, output in outputs]
+    compared += _compared_sites(network, first.entering, [values[entry][batch] for entry in network.entries], batch)
+    if all(one.agrees(scale) for one in compared) or _only_rounding(network, forward, points, compared):
+        return
+    raise UnsupportedModel(f"a point's values depend on the other points of its batch{_culprit(forward, points)}")
+
+
+def _compared_sites(
+    network: Network, entering: list[Tensor], sites: list[Tensor], points: list[int]
+) -> list[_Compared]:
+    """What enters the sites at a batch, and what enters those of the network at its points."""
+    if len(entering) == len(sites):
+        return [
+            _Compared(a, b, entry, points, False) for a, b, entry in zip(entering, sites, network.entries, strict=True)
+        ]
+    # as with a loop over the points: the sites of all of them together
+    found, expected = (torch.cat([torch.empty(0), *(v.flatten() for v in part)]) for part in (entering, sites))
+    return [_Compared(found, expected, ALL_SITES, points, False)]
+
+
+def _only_rounding(network: Network, forward: Forward, points: Tensor, compared: Sequence[_Compared]) -> bool:
+    """Whether rounding explains all differences, and no point of a batch changes a bit of what another gives.
+
+    Where large terms cancel, values are off by far more than a share of the largest of them.
+    """
+    if _others_matter(forward, points):
+        return False
+    errors = _rounding_errors(network, points)
+    return all(one.agrees(0.0, errors) for one in compared)
+
+
+def _others_matter(forward: Forward, points: Tensor) -> bool:
+    """Whether what the model gives at a point changes with the others; its place and their number stay."""
+    here, others = [0, 1, 2], [3, 4, 5]
+    rows = forward.plain(points[here])
+    for i in here:
+        batch = [*others[:i], i, *others[i + 1 :]]
+        if not torch.equal(forward.plain(points[batch])[i].nan_to_num(), rows[i].nan_to_num()):
+            return True
+    return False
+
+
+def _rounding_errors(network: Network, points: Tensor) -> dict[int, Tensor]:
+    """How far rounding may take the values that enter the sites, each and all together, and the output: (n, *shape).
+
+    That is seen by changing all that enters an operation by a rounding, at random (Parker 1997, Monte Carlo
+    arithmetic): a sum is then off as by rounding its terms, however much they cancel.
+    """
+    program = network.program.pruned([*dict.fromkeys(network.entries), network.output])
+    generator = torch.Generator().manual_seed(0)
+
+    def moved(value: Any) -> Any:
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            return value
+        noise = torch.randn(value.shape, generator=generator).to(value)
+        return value * (1 + torch.finfo(value.dtype).eps * noise)
+
+    def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
+        return lifted(step, {i: moved(values[i]) for i in step.used}, shapes)
+
+    plain = program.run(points)
+    shaken = [program.run(points, act=act) for _ in range(SHAKES)]
+    spreads = [torch.stack([v - p for v in each]).abs().amax(dim=0) for p, *each in zip(plain, *shaken, strict=True)]
+    errors = {value: SHAKEN * spread for value, spread in zip(program.outputs, spreads, strict=True)}
+    errors[ALL_SITES] = torch.cat([errors[entry].flatten(1) for entry in network.entries] or [points[:, :0]], dim=1)
+    return errors
+
+
+def _culprit(forward: Forward, points: Tensor) -> str:
+    """The first operation whose numbers at a batch are not those at its points alone, as far as it can be told."""
+    batch = list(COMPOSITIONS[0])
+    parts = [points[batch], *points[batch].split(1)]
+    recordings = [forward.recorded(part.clone(), True, keep=True) for part in parts]
+    ledgers = [one.recorder.ledger for one in recordings]
+    scale = max(largest(t) for t in (ledgers[0].seen or {}).values() if t.is_floating_point())
+    if any([s.operation for s in each.steps] != [s.operation for s in ledgers[0].steps] for each in ledgers):
+        return ": it does different things for different numbers of points"
+    for steps in zip(*(each.steps for each in ledgers), strict=True):
+        for values in zip(*(step.results for step in steps), strict=True):
+            if not all(each.facts[value].live for each, value in zip(ledgers, values, strict=True)):
+                continue
+            numbers = [(each.seen or {})[v].flatten() for each, v in zip(ledgers, values, strict=True)]
+            if not _same_numbers(numbers[0], torch.cat(numbers[1:]), scale):
+                return f": {ledgers[0].facts[values[0]].place} mixes them or asks for their number"
+    return ": they come out in another order"
+
+
+def _same_numbers(a: Tensor, b: Tensor, scale: float, error: Tensor | None = None) -> bool:
+    """Whether two tensors hold the same numbers, in any order."""
+    return a.numel() == b.numel() and _agree(a.flatten().sort().values, b.flatten().sort().values, scale, error)
+
+
+def _agree(a: Tensor, b: Tensor, scale: float, error: Tensor | None = None) -> bool:
+    """Whether two tensors are equal but for rounding: as much as `error` says, if that is known.
+
+    Otherwise a share of the largest, or of `scale`, the largest number that they were computed from.
+    """
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    usual = max(AGREEMENT.get(a.dtype, 2e-2) * largest(b), ROUNDING.get(a.dtype, 2e-2) * scale)
+    close = (a - b).abs() <= (usual if error is None else error)
+    return bool(close.all()) or bool((close | (a == b) | (a.isnan() & b.isnan())).all())

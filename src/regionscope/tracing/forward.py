@@ -1,0 +1,186 @@
+"""Calls of a model: recorded or plain, stopped where asked, one output picked, and left as it was."""
+
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from regionscope.tracing.ledger import UnsupportedModel
+from regionscope.tracing.program import Held
+from regionscope.tracing.recording import Follower, Mark, Recorder
+from regionscope.types import Model
+
+
+class Forward:
+    """One call of the model: with module paths known, stopped at `until`, one output picked."""
+
+    def __init__(self, model: Model, until: str | None, output: str | int | None) -> None:
+        root = model if isinstance(model, nn.Module) else getattr(model, "__self__", None)
+        modules = dict(root.named_modules()) if isinstance(root, nn.Module) else {}
+        if until is not None and until not in modules:
+            raise ValueError(f"until={until!r} is no module of the model; it has {', '.join(filter(None, modules))}")
+        self.model, self.output = model, output
+        self.last = modules[until] if until is not None else None
+        self.contents: list[tuple[Tensor, Tensor]] = []  # tensors that forward writes to, and what they held before
+        self.paths = {id(module): path for path, module in modules.items()}
+        self.held = {
+            id(tensor): Held(module, f"{path}.{name}" if path else name)
+            for path, module in modules.items()
+            for name, tensor in [*module._parameters.items(), *module._buffers.items()]
+            if tensor is not None
+        }
+
+    def _called(self, x: Tensor, calling: list[nn.Module] | None = None) -> Tensor:
+        """What the model makes of x; meanwhile `calling` holds the modules being called."""
+        if calling is None and self.last is None:  # nothing to look out for
+            return _picked(self.model(x), self.output)
+        calling, thread = [] if calling is None else calling, threading.get_ident()
+
+        def enter(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+            if threading.get_ident() != thread:  # another model, at the same time
+                return
+            if module is self.last:
+                raise _Reached(arguments)
+            calling.append(module)
+
+        def leave(module: nn.Module, arguments: tuple[Any, ...], result: Any) -> None:
+            if threading.get_ident() == thread and calling and calling[-1] is module:
+                calling.pop()
+
+        with ExitStack() as stack:
+            stack.callback(register_module_forward_pre_hook(enter).remove)
+            stack.callback(register_module_forward_hook(leave, always_call=True).remove)
+            try:
+                result = self.model(x)
+            except _Reached as stop:
+                result = stop.arguments[0] if len(stop.arguments) == 1 else stop.arguments
+            else:
+                if self.last is not None:
+                    raise UnsupportedModel(f"until={self.paths[id(self.last)]!r} was never called in forward")
+        return _picked(result, self.output)
+
+    def recorded(self, x: Tensor, allow_smooth: bool, *, keep: bool = False) -> "Recording":
+        recorder = Recorder(self.paths, self.held, allow_smooth=allow_smooth, keep=keep)
+        with recorder.recording(x):
+            output = self._called(x, recorder.calling.modules)
+        self.contents = recorder.contents
+        return Recording(recorder, output)
+
+    def seen(self, x: Tensor, alone: "Recording") -> "Seen":
+        """What enters the sites of a recording at other points, a batch perhaps, and what the model returns there."""
+        follower = Follower(alone.recorder.performed)
+        own = x.clone()
+        with self._contents_kept():
+            with follower.following(own):
+                output = self._called(own)
+            output = output.clone()
+        values, entries = follower.seen, [mark.entry for mark in alone.marks]
+        if follower.strayed or not values.keys() >= set(entries):
+            again = self.recorded(x.clone(), True, keep=True)
+            values, entries = again.recorder.ledger.seen or {}, [mark.entry for mark in again.marks]
+            output = again.output
+        numbers = [largest(t) for t in values.values() if t.is_floating_point()]
+        return Seen(output, [values[entry] for entry in entries], max(numbers, default=0.0))
+
+    def plain(self, x: Tensor) -> Tensor:
+        """The answer of a call that is not recorded."""
+        with self._contents_kept():
+            return self._called(x.clone()).clone()
+
+    @contextmanager
+    def _contents_kept(self) -> Iterator[None]:
+        """Afterwards the model's own tensors hold what they held before."""
+        try:
+            yield
+        finally:
+            for tensor, content in reversed(self.contents):
+                tensor.copy_(content)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A call that was recorded, and what it returned."""
+
+    recorder: Recorder
+    output: Tensor
+
+    @property
+    def value(self) -> int:
+        return self.recorder.ledger.value(self.output)
+
+    @cached_property
+    def needed(self) -> frozenset[int]:
+        """The values that the output is made of."""
+        needed = {self.value}
+        for step in reversed(self.recorder.ledger.steps):
+            if not needed.isdisjoint(step.results):
+                needed |= step.used
+        return frozenset(needed)
+
+    @property
+    def marks(self) -> list[Mark]:
+        """The sites that the output depends on: on what leaves them, or on who won."""
+        won = {name for name, value in self.recorder.winners.items() if value in self.needed}
+        return [mark for mark in self.recorder.marks if mark.exit in self.needed or mark.tournament in won]
+
+    @property
+    def piecewise_linear(self) -> bool:
+        return self.needed.isdisjoint(self.recorder.smooth)
+
+
+class Seen(NamedTuple):
+    """What a call returned, what entered the sites, and the largest finite number that depended on the input."""
+
+    output: Tensor
+    entering: list[Tensor]
+    largest: float
+
+
+class _Reached(BaseException):
+    """The forward pass has come to the module where it should stop."""
+
+    def __init__(self, arguments: tuple[Any, ...]) -> None:
+        self.arguments = arguments
+
+
+def _picked(result: Any, output: str | int | None) -> Tensor:
+    if output is not None:
+        result = result[output]
+    if isinstance(result, Tensor):
+        return result
+    if isinstance(result, Mapping):
+        raise UnsupportedModel(f"the model returns a dict with {', '.join(map(repr, result))}; pick one with output=")
+    if isinstance(result, list | tuple):
+        raise UnsupportedModel(f"the model returns {len(result)} values; pick one with output=0 and so on")
+    raise UnsupportedModel(f"the model returns {type(result).__name__}, not a tensor")
+
+
+@contextmanager
+def taken_apart() -> Iterator[None]:
+    """Attention and LSTM as the operations they are made of, not as one that hides them."""
+    mha, mkldnn = torch.backends.mha, torch.backends.mkldnn
+    fast, fused = mha.get_fastpath_enabled(), mkldnn.enabled
+    mha.set_fastpath_enabled(False)
+    mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        mha.set_fastpath_enabled(fast)
+        mkldnn.enabled = fused
+
+
+def largest(tensor: Tensor) -> float:
+    """The largest finite magnitude in a tensor."""
+    if not tensor.numel():
+        return 0.0
+    whole = float(tensor.abs().max())
+    return whole if math.isfinite(whole) else float(torch.where(tensor.isfinite(), tensor, 0).abs().max())
