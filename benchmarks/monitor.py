@@ -27,7 +27,7 @@ def ratios() -> Iterator[Ratio]:
             optimiser.step()
 
     train()
-    monitor.measured()
+    monitor(0)
     training = recording = 0.0
     for _ in range(5):
         training += seconds(train) / SAMPLE

@@ -85,12 +85,12 @@ def test_a_record_holds_what_was_asked_for(tmp_path: Path) -> None:
     expected = rs.boundary_crossings(
         model, POINTS, radius=0.2, directions=4, generator=torch.Generator().manual_seed(0)
     )
-    assert record["probes"]["train"]["boundary_crossings"]["mean"] == expected.mean
-    assert record["probes"]["train"]["robust_accuracy"]["n"] == 5
-    assert "robust_accuracy" not in record["probes"]["bare"]
-    assert record["scalars"] == {"loss": 0.5}
-    assert record["planes"] == {"three": len(rs.plane_cells(model, plane))}
-    assert len(run.plane(5, "three")) == record["planes"]["three"]
+    assert record.probes["train"]["boundary_crossings"]["mean"] == expected.mean
+    assert record.probes["train"]["robust_accuracy"]["n"] == 5
+    assert "robust_accuracy" not in record.probes["bare"]
+    assert record.scalars == {"loss": 0.5}
+    assert record.planes == {"three": len(rs.plane_cells(model, plane))}
+    assert len(run.plane(5, "three")) == record.planes["three"]
     assert torch.equal(run.weights(5)["0.weight"], model.state_dict()["0.weight"])
     assert run.config["probes"]["train"]["points"] == 12
     assert [step for step, _ in seen] == [0, 5, -1]
@@ -107,8 +107,8 @@ def test_a_measure_that_fails_is_recorded_and_training_goes_on(tmp_path: Path) -
     with pytest.warns(UserWarning, match="no luck"):
         monitor(0)
     record = rs.Run.open(tmp_path / "run").read(0)
-    assert record["errors"] == {"train/broken": "ZeroDivisionError: no luck"}
-    assert record["probes"]["train"]["total_variation"]["mean"] > 0
+    assert record.errors == {"train/broken": "ZeroDivisionError: no luck"}
+    assert record.probes["train"]["total_variation"]["mean"] > 0
     strict = rs.Monitor(network(), {"train": POINTS}, measures=measures, strict=True)
     with pytest.raises(ZeroDivisionError, match="no luck"):
         strict(0)
@@ -121,7 +121,7 @@ def test_weights_that_are_nan_are_an_error_of_the_measure() -> None:
     with pytest.warns(UserWarning, match="holds NaN"):
         record = monitor(0, loss=float("nan"))
     assert record is not None
-    assert record["probes"]["train"] == {}
+    assert record.probes["train"] == {}
 
 
 def test_a_disk_that_is_full_costs_the_step_only(tmp_path: Path) -> None:
@@ -196,6 +196,8 @@ def test_steps_are_spaced_on_a_logarithmic_scale() -> None:
     assert steps[0] == 0 and steps[1] == 1 and steps[-1] == 100_000
     assert steps == sorted(set(steps))
     assert len(rs.log_steps(5, 50)) == 6
+    assert rs.log_steps(2, 2) == [0, 2] and rs.log_steps(1, 2) == [0, 1], "two steps are the two ends"
+    assert all(rs.log_steps(total, count)[-1] == total for total in range(1, 30) for count in range(2, 9))
     with pytest.raises(ValueError, match="total"):
         rs.log_steps(0, 5)
 
@@ -212,7 +214,7 @@ def test_compiled_models_are_measured() -> None:
     options: dict[str, Any] = {"measures": {name: ALL[name] for name in measures}}
     found = [rs.Monitor(m, {"train": POINTS}, **options)(0) for m in (model, compiled)]
     assert found[0] is not None and found[1] is not None
-    assert found[0]["probes"] == found[1]["probes"]
+    assert found[0].probes == found[1].probes
 
 
 def one_of_two(rank: int, folder: str) -> None:
@@ -234,9 +236,9 @@ def test_processes_share_the_points_and_the_first_writes(tmp_path: Path) -> None
     assert alone is not None
     run = rs.Run.open(tmp_path / "run")
     assert run.steps == [0, 1]
-    for name, found in run.read(0)["probes"]["train"].items():
+    for name, found in run.read(0).probes["train"].items():
         assert found["n"] == 11
-        assert found["mean"] == pytest.approx(alone["probes"]["train"][name]["mean"])
+        assert found["mean"] == pytest.approx(alone.probes["train"][name]["mean"])
 
 
 def test_inequalities_are_recorded_row_by_row(tmp_path: Path) -> None:

@@ -35,8 +35,7 @@ def records(run: rs.Run) -> dict[int, Any]:
     """All that was recorded but how long it took: measures and weights."""
     found = {}
     for step in run.steps:
-        record = run.read(step)
-        del record["seconds"]
+        record = replace(run.read(step), seconds=None)
         found[step] = (record, {name: w.numpy().tobytes() for name, w in run.weights(step).items()})
     return found
 
@@ -45,12 +44,12 @@ def test_a_run_records_scores_measures_and_weights(tmp_path: Path) -> None:
     run = train(SMALL, tmp_path / "run")
     assert run.steps == rs.log_steps(200, 10)
     first, last = run.read(0), run.read(200)
-    assert last["scalars"]["loss"] < first["scalars"]["loss"]
-    assert last["scalars"]["train_accuracy"] > 0.9
-    assert set(last["probes"]) == {"train", "test", "uniform"}
-    assert set(last["probes"]["test"]) == {"total_variation", "good_units"}
+    assert last.scalars["loss"] < first.scalars["loss"]
+    assert last.scalars["train_accuracy"] > 0.9
+    assert set(last.probes) == {"train", "test", "uniform"}
+    assert set(last.probes["test"]) == {"total_variation", "good_units"}
     assert run.status["state"] == run_state(run) == "finished"
-    assert run.status["test_accuracy"] == last["scalars"]["test_accuracy"]
+    assert run.status["test_accuracy"] == last.scalars["test_accuracy"]
     assert run_config(rs.Run.open(tmp_path / "run")) == SMALL
     x, y = training_data(SMALL).train
     assert float((run_model(run)(x).argmax(dim=1) == y).float().mean()) == pytest.approx(run.status["train_accuracy"])
@@ -110,7 +109,7 @@ def test_the_regions_on_a_plane_are_recorded_too(tmp_path: Path) -> None:
     run = train(replace(SMALL, steps=1, records=2, width=5, measures=(), plane=True), tmp_path / "run")
     assert run.steps == [0, 1]
     cells = run.plane(0, "train", run_model(run, 0))
-    assert len(cells) == run.read(0)["planes"]["train"]
+    assert len(cells) == run.read(0).planes["train"]
     assert cells.verify().holds
 
 
@@ -135,7 +134,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_its_records(tmp_path: 
     run = rs.Run.open(tmp_path / "run")
     assert run_state(run) == "failed"
     assert run.steps[:2] == [0, 1]
-    assert all(math.isfinite(run.read(step)["scalars"]["loss"]) for step in run.steps)
+    assert all(math.isfinite(run.read(step).scalars["loss"]) for step in run.steps)
     with pytest.raises(TrainingFailed, match="failed: the loss is"):
         resume(tmp_path / "run")
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import cyclopts
 import torch
 
-from regionscope.runs.monitor import USUAL
 from regionscope.runs.report import table, write_report
 from regionscope.runs.run import Run, runs_in
+from regionscope.runs.watched import USUAL
 from regionscope.tables import aligned
 from regionscope.training import loop as training
 from regionscope.training.config import Training

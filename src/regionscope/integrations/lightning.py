@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regionscope.integrations import extra
 from regionscope.integrations.watching import Choice, Watch
-from regionscope.runs.monitor import Probe
+from regionscope.runs.watched import Probe
 
 with extra("lightning"):
     try:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from regionscope.integrations import extra
 from regionscope.integrations.watching import Choice, Watch
-from regionscope.runs.monitor import Probe
+from regionscope.runs.watched import Probe
 
 with extra("transformers"):
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments

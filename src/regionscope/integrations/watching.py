@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from torch import Tensor, nn
 
-from regionscope.runs.monitor import Monitor, Probe
-from regionscope.runs.run import flat
+from regionscope.runs.monitor import Monitor
+from regionscope.runs.watched import Probe
 from regionscope.types import Model
 
 Choice = str | Callable[[Any], Model]  # a part of the trained module by its name, or a function of the module
@@ -34,8 +35,8 @@ class Watch:
             return {}
         self.last = step
         found = self.monitor(step, **(numbers(scalars()) if self.monitor.due(step) else {}))
-        measured = flat({**found, "scalars": {}}) if found else {}
-        return {name: value for name, value in measured.items() if value is not None}
+        flat = replace(found, scalars={}).flat() if found else {}
+        return {name: value for name, value in flat.items() if value is not None}
 
     def close(self) -> None:
         """Record no more; a second time does nothing."""

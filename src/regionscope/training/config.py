@@ -12,7 +12,7 @@ from torch.nn import functional
 from regionscope.datasets.sets import Dataset, dataset
 from regionscope.geometry.planes import Plane
 from regionscope.points import uniform_points
-from regionscope.runs.monitor import USUAL, Probe
+from regionscope.runs.watched import USUAL, Probe
 from regionscope.training.models import built
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {

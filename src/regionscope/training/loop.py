@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 
 from regionscope.datasets.sets import Dataset, Split
 from regionscope.runs.monitor import Logger, Monitor, log_steps
-from regionscope.runs.run import Run, RunLocked, locked
+from regionscope.runs.run import Run, RunLocked, writer_lock
 from regionscope.training.checkpoints import Architecture
 from regionscope.training.config import (
     LOSSES,
@@ -105,7 +105,7 @@ def run_state(run: Run) -> str:
     if state != "running":
         return state
     try:
-        locked(run.path).release()
+        writer_lock(run.path).release()
     except RunLocked:
         return "running"
     return "killed"
