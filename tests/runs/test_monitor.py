@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
 
 import regionscope as rs
+from regionscope.runs import watched
 
 POINTS = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
 LABELS = (POINTS[:, 0] > 0).long()
@@ -96,6 +97,38 @@ def test_a_record_holds_what_was_asked_for(tmp_path: Path) -> None:
     assert [step for step, _ in seen] == [0, 5, -1]
     assert seen[0][1]["train/norm"] > 0
     assert seen[0][1]["train/boundary_crossings/layer2"] >= 0
+
+
+def test_a_model_is_traced_once_a_record_and_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[tuple[int, ...]] = []
+
+    def counted(model: Any, x: Tensor, **options: Any) -> rs.Network:
+        traced.append(tuple(x.shape[1:]))
+        return rs.trace(model, x, **options)
+
+    monkeypatch.setattr(watched, "trace", counted)
+    plane = rs.Plane.through(*POINTS[:3])
+    probes = {"train": POINTS, "test": POINTS[:5]}
+    monitor = rs.Monitor(network(), probes, measures=["total_variation", "good_units"], planes={"three": plane})
+    monitor(0)
+    monitor(1)
+    assert traced == [(4,), (4,)]
+    traced.clear()
+    images = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    sides = {str(side): torch.rand(2, 1, side, side) for side in (4, 5)}
+    record = rs.Monitor(images, sides, measures=["total_variation", "good_units"], strict=True)(0)
+    assert traced == [(1, 4, 4), (1, 5, 5)]
+    assert record is not None
+    assert record.probes["5"]["total_variation"]["mean"] == pytest.approx(rs.total_variation(images, sides["5"]).mean)
+
+
+def test_a_probe_that_cannot_be_measured_does_not_spoil_the_others() -> None:
+    probes = {"bad": torch.full((2, 4), float("nan")), "good": POINTS}
+    monitor = rs.Monitor(network(), probes, measures=["total_variation"])
+    with pytest.warns(UserWarning, match="bad/total_variation could not be measured"):
+        record = monitor(0)
+    assert record is not None
+    assert list(record.errors) == ["bad/total_variation"] and list(record.probes["good"]) == ["total_variation"]
 
 
 def test_a_measure_that_fails_is_recorded_and_training_goes_on(tmp_path: Path) -> None:

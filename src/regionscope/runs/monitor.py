@@ -195,9 +195,8 @@ class Monitor:
         for logger in self.loggers:
             logger.log(record.step, values)
         if self.show_progress:
-            tqdm.write(
-                f"step {record.step}: " + ", ".join(f"{n} {v:.4g}" for n, v in values.items() if n.count("/") < 2)
-            )
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in values.items() if name.count("/") < 2)
+            tqdm.write(f"step {record.step}: {shown}")
 
     @contextmanager
     def _written(self, what: str) -> Iterator[None]:
