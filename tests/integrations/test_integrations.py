@@ -441,7 +441,7 @@ def test_a_lightning_callback_with_loggers_can_be_sent_to_other_processes(tmp_pa
 
     loggers = [TensorBoard(tmp_path / "logs"), WandB("project", mode="offline"), CSV(tmp_path / "a.csv")]
     again = pickle.loads(pickle.dumps(RegionScopeCallback({"train": POINTS}, steps=[0], loggers=loggers)))
-    assert again.watch.options["loggers"][1].options == {"project": "project", "mode": "offline"}
+    assert again.watcher.options["loggers"][1].options == {"project": "project", "mode": "offline"}
     assert not list(tmp_path.iterdir())
 
 

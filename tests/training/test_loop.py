@@ -23,7 +23,16 @@ from tqdm import tqdm
 import regionscope as rs
 from regionscope.training import loop as training
 from regionscope.training.config import Training, digest, training_data
-from regionscope.training.loop import TrainingFailed, batch, resume, run_config, run_model, run_state, save, train
+from regionscope.training.loop import (
+    TrainingFailed,
+    batch,
+    resume,
+    run_config,
+    run_model,
+    run_state,
+    save_or_warn,
+    train,
+)
 
 SMALL = Training(
     size=200, test_size=100, depth=2, width=16, batch_size=32, steps=200, records=10, points=8,
@@ -74,7 +83,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(
     whole = train(config, tmp_path / "whole")
     steps = iter([17, 1, 29, 10**9])
     left = [next(steps)]
-    step = training.moved
+    step = training._take_step
 
     def interrupted(*arguments: Any) -> float:
         left[0] -= 1
@@ -83,7 +92,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(
             raise KeyboardInterrupt
         return step(*arguments)
 
-    monkeypatch.setattr(training, "moved", interrupted)
+    monkeypatch.setattr(training, "_take_step", interrupted)
     torch.manual_seed(5)
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "pieces", save_every=0)
@@ -175,13 +184,13 @@ def child(path: str, ready: str) -> None:
     """What a process does that will be killed: begin the run or go on with it."""
     torch.set_num_threads(1)
     tqdm.set_lock(threading.RLock())  # its usual one outlives a killed process
-    restored = training.restored
+    restored = training._restore
 
     def telling(*arguments: Any) -> int:
         Path(ready).touch()
         return restored(*arguments)
 
-    training.restored = telling  # type: ignore[assignment]
+    training._restore = telling  # type: ignore[assignment]
     if (Path(path) / "run.json").exists():
         resume(path, save_every=0)
     else:
@@ -266,8 +275,8 @@ def test_the_digest_knows_data_again() -> None:
 
 def test_a_full_disk_leaves_the_state_before_to_go_on_from(tmp_path: Path) -> None:
     run = rs.Run.create(tmp_path / "run", {})
-    save(run, 1, {"weight": torch.zeros(100_000)}, {})
+    save_or_warn(run, 1, {"weight": torch.zeros(100_000)}, {})
     with full_disk(), pytest.warns(UserWarning, match="step 2 could not be saved"):
-        save(run, 2, {"weight": torch.ones(100_000)}, {})
+        save_or_warn(run, 2, {"weight": torch.ones(100_000)}, {})
     state = run.latest_state()
     assert state is not None and state[0] == 1 and not state[1]["weight"].any()

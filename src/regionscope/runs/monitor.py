@@ -105,7 +105,7 @@ class Monitor:
         if budget is not None and not budget > 0:
             raise ValueError(f"budget must be a positive share of the training time, got {budget}")
         self.budget = budget
-        self.run = self._opened(run, resume) if leads() else None
+        self.run = self._run_at(run, resume) if leads() else None
         self._known = set(self.run.steps) if self.run else set()
         self._spent = self._dearest = 0.0
         self._began: float | None = None
@@ -161,7 +161,7 @@ class Monitor:
             return
         try:
             told = {"phases": self.run.phases().to_dict()} if self.run.has_phases() else {}
-            with self._written("what monitoring cost"):
+            with self._disk_forgiven("what monitoring cost"):
                 self.run.set_status(monitoring=str(self.cost), **told)
         finally:
             self.run.close()
@@ -174,7 +174,7 @@ class Monitor:
 
     # writing
 
-    def _opened(self, run: str | Path | Run | None, resume: bool) -> Run | None:
+    def _run_at(self, run: str | Path | Run | None, resume: bool) -> Run | None:
         if run is None or isinstance(run, Run):
             return run
         return Run.resume(run) if resume else Run.create(run, self.config)
@@ -189,7 +189,7 @@ class Monitor:
         model, record = unwrapped(self.model), seen.record
         weights = model.state_dict() if self.checkpoints and isinstance(model, nn.Module) else None
         if self.run is not None:
-            with self._written(f"step {record.step}"):
+            with self._disk_forgiven(f"step {record.step}"):
                 self.run.record(record, weights=weights, planes=seen.cells)
         values = {name: value for name, value in record.flat().items() if value is not None}
         for logger in self.loggers:
@@ -199,7 +199,7 @@ class Monitor:
             tqdm.write(f"step {record.step}: {shown}")
 
     @contextmanager
-    def _written(self, what: str) -> Iterator[None]:
+    def _disk_forgiven(self, what: str) -> Iterator[None]:
         """A full disk does not end the training, unless strict."""
         try:
             yield

@@ -85,16 +85,16 @@ class Phases:
 
     def __str__(self) -> str:
         pairs = zip(self.names, self.segments, strict=True)
-        lines = [f"{name}: steps {_told(s.first)} to {_told(s.last)}, {s.change:+.4g}" for name, s in pairs]
+        lines = [f"{name}: steps {_text(s.first)} to {_text(s.last)}, {s.change:+.4g}" for name, s in pairs]
         lines = [*(lines or ["no phases"]), f"confidence {self.confidence:.0%}"]
         if self.peak is not None:
-            within = "" if self.peak_interval is None else " ({} to {})".format(*map(_told, self.peak_interval))
+            within = "" if self.peak_interval is None else " ({} to {})".format(*map(_text, self.peak_interval))
             drop = "" if self.drop is None else f", then a drop of {self.drop:.0%}"
-            lines.append(f"peak at step {_told(self.peak)}{within}{drop}")
+            lines.append(f"peak at step {_text(self.peak)}{within}{drop}")
         for name in ("memorised", "generalised"):
-            lines += [] if getattr(self, name) is None else [f"{name} at step {_told(getattr(self, name))}"]
+            lines += [] if getattr(self, name) is None else [f"{name} at step {_text(getattr(self, name))}"]
         if self.delay is not None:
-            lines.append(f"grokking delay {_told(self.delay)} steps, {self.delay_decades:.2f} decades")
+            lines.append(f"grokking delay {_text(self.delay)} steps, {self.delay_decades:.2f} decades")
         elif self.grokked is not None:
             lines.append("does not grok: generalisation does not come clearly after memorisation")
         return "\n".join(lines)
@@ -146,7 +146,7 @@ def phases(
     >>> found.names, round(found.drop, 2)
     (('first descent', 'ascent', 'second descent'), 0.9)
     """
-    t, (y, errors, train, test) = _checked(steps, values, stderr, train_accuracy, test_accuracy)
+    t, (y, errors, train, test) = _columns(steps, values, stderr, train_accuracy, test_accuracy)
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}; 200 tell the confidence to 3 %")
     kept = np.isfinite(y) & ~np.isinf(errors)
@@ -157,10 +157,10 @@ def phases(
     y, errors = (np.log(y), errors / y) if log else (y, errors)
     noise = _noise(np.log1p(recorded), y, errors)
 
-    signs, turns, levels, confidence, turns_again = _segmented(y, noise, resamples, seed)
+    signs, turns, levels, confidence, turns_again = _segmentation(y, noise, resamples, seed)
     levels = np.exp(levels) if log else levels
     top = max((i for i in range(1, len(signs)) if signs[i] < 0), key=lambda i: levels[i], default=None)
-    memorised, generalised = _reached(t, train, memorised_at), _reached(t, test, generalised_at, of_final=True)
+    memorised, generalised = _first_step(t, train, memorised_at), _first_step(t, test, generalised_at, of_final=True)
     drawn = [] if top is None else np.sort(recorded[turns_again[:, top]]).tolist()
     return Phases(
         segments=tuple(
@@ -173,13 +173,15 @@ def phases(
         drop=None if top is None or levels[top] <= 0 else float(1 - levels[top + 1] / levels[top]),
         memorised=memorised,
         generalised=generalised,
-        grokked=_grokked(t, train, test, memorised, generalised),
+        grokked=_groks(t, train, test, memorised, generalised),
         noise=float(np.median(noise)),
         log=log,
     )
 
 
-def _segmented(y: Floats, noise: Floats, resamples: int, seed: int) -> tuple[Indices, Indices, Floats, float, Indices]:
+def _segmentation(
+    y: Floats, noise: Floats, resamples: int, seed: int
+) -> tuple[Indices, Indices, Floats, float, Indices]:
     """Signs, turns and levels of the pieces; the share of curves drawn again that agree, and their turns."""
     clean, weight, price = _without_outliers(y, noise), noise**-2, 4 + 3 * np.log(len(y))
     first, cuts = monotone.segmentations(clean[None], weight, price, MOST)
@@ -198,7 +200,7 @@ def _segmented(y: Floats, noise: Floats, resamples: int, seed: int) -> tuple[Ind
     return signs, turns, levels, float(same.mean()), monotone.turns(again[same], signs, cuts_again[same])
 
 
-def _checked(steps: ArrayLike, *columns: ArrayLike | None) -> tuple[Floats, list[Floats]]:
+def _columns(steps: ArrayLike, *columns: ArrayLike | None) -> tuple[Floats, list[Floats]]:
     t = np.asarray(steps, float)
     if t.ndim != 1 or not np.isfinite(t).all() or (t < 0).any() or (np.diff(t) <= 0).any():
         raise ValueError(f"steps must be a list of increasing numbers ≥ 0, got {t}; sort them and drop repeated ones")
@@ -245,7 +247,7 @@ def _without_outliers(y: Floats, noise: Floats) -> Floats:
     return np.clip(y, near[1] - 2 * noise, near[2] + 2 * noise)
 
 
-def _reached(t: Floats, accuracy: Floats, level: float, *, of_final: bool = False) -> float | None:
+def _first_step(t: Floats, accuracy: Floats, level: float, *, of_final: bool = False) -> float | None:
     """The step from which an accuracy stays at a level; `of_final`, at that share of where it ends, if it has risen."""
     t, accuracy = t[np.isfinite(accuracy)], accuracy[np.isfinite(accuracy)]
     if len(t) < SMOOTHED:
@@ -259,7 +261,7 @@ def _reached(t: Floats, accuracy: Floats, level: float, *, of_final: bool = Fals
     return None if first == len(t) else _step(t[first])
 
 
-def _grokked(t: Floats, train: Floats, test: Floats, memorised: float | None, generalised: float | None) -> bool | None:
+def _groks(t: Floats, train: Floats, test: Floats, memorised: float | None, generalised: float | None) -> bool | None:
     """Whether one step is clearly after the other, as far as the records of accuracies at times t tell."""
     if min(np.isfinite(train).sum(), np.isfinite(test).sum()) < SMOOTHED:
         return None
@@ -275,5 +277,5 @@ def _step(time: float) -> float:
     return int(time) if float(time).is_integer() else float(time)
 
 
-def _told(step: float) -> str:
+def _text(step: float) -> str:
     return f"{step:,}" if isinstance(step, int) else f"{step:,.6g}"

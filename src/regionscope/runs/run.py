@@ -108,7 +108,7 @@ class Run:
         planes: Mapping[str, PlaneCells] | None = None,
     ) -> None:
         """Write one step, wholly or, after any fault, not at all."""
-        with self._written(self.path / "steps", record.step) as folder:
+        with self._new_folder(self.path / "steps", record.step) as folder:
             write_json(folder / "measures.json", record.to_dict())
             if weights is not None:
                 write_tensors(folder / "weights.safetensors", weights, self.config.get("architecture"))
@@ -119,7 +119,7 @@ class Run:
     def save_state(self, step: int, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
         """Write what going on from this step needs; older states are removed after."""
         older = _numbered(self.path / "state")
-        with self._written(self.path / "state", step) as folder:
+        with self._new_folder(self.path / "state", step) as folder:
             write_tensors(folder / "tensors.safetensors", tensors)
             write_json(folder / "info.json", info)
         for left in older:
@@ -135,7 +135,7 @@ class Run:
             raise RuntimeError(f"{self.path} was opened for reading; write to it with Run.create or Run.resume")
 
     @contextmanager
-    def _written(self, parent: Path, step: int) -> Iterator[Path]:
+    def _new_folder(self, parent: Path, step: int) -> Iterator[Path]:
         self._writable()
         final = _place(parent, step)
         if final.exists():
