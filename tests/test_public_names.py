@@ -20,7 +20,7 @@ def loaded_by(code: str) -> set[str]:
 @pytest.mark.parametrize("name", rs.__all__)
 def test_a_public_name_is_what_its_file_has(name: str) -> None:
     found = getattr(rs, name)
-    home = getattr(found, "__module__", None) or "regionscope.measures"
+    home = getattr(found, "__module__", None) or "regionscope.measures.table"
     assert getattr(import_module(home), name) is found
     assert name in dir(rs)
 
