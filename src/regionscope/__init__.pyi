@@ -92,4 +92,5 @@ from regionscope.points import (
     uniform_points as uniform_points,
 )
 
+__all__: list[str]
 __version__: str

@@ -90,10 +90,11 @@ def ranks_by_inertia(jacobians: Tensor, eps: float, relative: bool, inputs: int)
     if relative or jacobians.dtype != torch.float32 or not (size < eps).all() or jacobians.device.type != "cpu":
         return ranks(spectrum(jacobians, inputs), eps, relative)
     j = (jacobians if r <= units else jacobians.transpose(1, 2)).double()
-    threshold = torch.full((j.shape[1],), eps).double() ** 2  # eps as float32 has it
+    threshold = torch.full((j.shape[1],), eps, dtype=torch.float32).double() ** 2  # eps as J would have it
     factors, pivots, _ = torch.linalg.ldl_factor_ex(torch.baddbmm(-torch.diag(threshold), j, j.mT))
     single = pivots > 0
-    return (single & (factors.diagonal(dim1=1, dim2=2) >= 0)).sum(dim=1) + (~single).sum(dim=1) // 2
+    found: Tensor = (single & (factors.diagonal(dim1=1, dim2=2) >= 0)).sum(dim=1) + (~single).sum(dim=1) // 2
+    return found
 
 
 def singular_values(
