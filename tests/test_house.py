@@ -26,7 +26,7 @@ HOUSE = {
     " region_bounds change bounds",
     "plots": "",
     "datasets": "files bunny sets",
-    "runs": "processes monotone phases run monitor report",
+    "runs": "processes monotone phases record run watched monitor report",
     "training": "models checkpoints config loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",

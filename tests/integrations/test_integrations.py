@@ -96,7 +96,7 @@ def test_tensorboard_reads_what_was_logged(tmp_path: Path) -> None:
     assert [(e.step, e.value) for e in events.Scalars("loss")] == [(0, 0.5), (7, 0.5)]
     assert records[0] is not None
     logged = events.Scalars("train/total_variation")[0].value
-    assert logged == pytest.approx(records[0]["probes"]["train"]["total_variation"]["mean"])
+    assert logged == pytest.approx(records[0].probes["train"]["total_variation"]["mean"])
     assert "train/boundary_crossings/layer2" in events.Tags()["scalars"]
 
 
@@ -393,12 +393,12 @@ def test_lightning_trains_the_same_bit_for_bit(name: str, tmp_path: Path) -> Non
     assert_same(alone, watched)
     run = Run.open(tmp_path / "run")
     assert run.steps == [0, 1, 5, 8]
-    assert run.read(0)["scalars"] == {}
-    scalars = run.read(8)["scalars"]
+    assert run.read(0).scalars == {}
+    scalars = run.read(8).scalars
     assert scalars["loss"] == pytest.approx(scalars["train_loss"])
     assert torch.equal(run.weights(8)["net.0.weight"], watched.net[0].weight)
     expected = rs.total_variation(watched.net.eval(), POINTS).mean
-    assert run.read(8)["probes"]["train"]["total_variation"]["mean"] == pytest.approx(expected)
+    assert run.read(8).probes["train"]["total_variation"]["mean"] == pytest.approx(expected)
 
 
 def test_lightning_measures_a_part_and_logs_to_lightnings_logger(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_lightning_measures_a_part_and_logs_to_lightnings_logger(tmp_path: Path)
     assert [row["step"] for row in rows] == ["0", "2"]
     run = Run.open(tmp_path / "r")
     assert "0.weight" in run.weights(2)
-    assert float(rows[1]["train/total_variation"]) == run.read(2)["probes"]["train"]["total_variation"]["mean"]
+    assert float(rows[1]["train/total_variation"]) == run.read(2).probes["train"]["total_variation"]["mean"]
 
 
 def test_lightning_records_a_step_of_several_batches_once(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_lightning_callback_with_loggers_can_be_sent_to_other_processes(tmp_pa
 
     loggers = [TensorBoard(tmp_path / "logs"), WandB("project", mode="offline"), CSV(tmp_path / "a.csv")]
     again = pickle.loads(pickle.dumps(RegionScopeCallback({"train": POINTS}, steps=[0], loggers=loggers)))
-    assert again.watch.options["loggers"][1].options == {"project": "project", "mode": "offline"}
+    assert again.watcher.options["loggers"][1].options == {"project": "project", "mode": "offline"}
     assert not list(tmp_path.iterdir())
 
 
@@ -513,10 +513,10 @@ def test_a_trainer_trains_the_same_bit_for_bit(tmp_path: Path) -> None:
     assert_same(alone, watched)
     run = Run.open(tmp_path / "run")
     assert run.steps == [0, 1, 5, 8]
-    assert all(run.read(step)["scalars"]["loss"] > 0 for step in (1, 5, 8)), "the loss of the step itself"
+    assert run.curve("loss")[0] == [1, 5, 8] and min(run.curve("loss")[1]) > 0, "the loss of the step itself"
     assert torch.equal(run.weights(8)["net.0.weight"], watched.net[0].weight)
     expected = rs.total_variation(watched.net.eval(), POINTS).mean
-    assert run.read(8)["probes"]["train"]["total_variation"]["mean"] == pytest.approx(expected)
+    assert run.read(8).probes["train"]["total_variation"]["mean"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("chosen", ["net", lambda model: model.net, lambda model: lambda x: model(x=x).logits])
@@ -527,7 +527,7 @@ def test_a_trainers_model_is_called_as_told(chosen: str | Callable[[Any], Any], 
         {"train": POINTS}, network=chosen, measures=["total_variation"], steps=[2], run=tmp_path / "run", strict=True
     )
     model = trained(tmp_path, [callback], max_steps=2)
-    found = Run.open(tmp_path / "run").read(2)["probes"]["train"]["total_variation"]["mean"]
+    found = Run.open(tmp_path / "run").read(2).probes["train"]["total_variation"]["mean"]
     assert found == pytest.approx(rs.total_variation(model.net.eval(), POINTS).mean)
 
 
@@ -541,7 +541,8 @@ def test_the_last_step_is_recorded_before_the_best_model_is_brought_back(tmp_pat
                             "greater_is_better": True, "eval_strategy": "steps", "save_strategy": "steps"}  # fmt: skip
     model = trained(tmp_path, [callback], max_steps=4, eval_steps=2, save_steps=2, **best)
     run = Run.open(tmp_path / "run")
-    assert run.read(4)["scalars"]["eval_loss"] < run.read(2)["scalars"]["eval_loss"]
+    losses = run.curve("eval_loss")
+    assert losses[0] == [2, 4] and losses[1][1] < losses[1][0]
     weights = [run.weights(step)["net.0.weight"] for step in (2, 4)]
     assert torch.equal(weights[0], model.net[0].weight), "the best, by this measure"
     assert not torch.equal(weights[0], weights[1])

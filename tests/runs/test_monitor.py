@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
 
 import regionscope as rs
+from regionscope.runs import watched
 
 POINTS = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
 LABELS = (POINTS[:, 0] > 0).long()
@@ -85,17 +86,49 @@ def test_a_record_holds_what_was_asked_for(tmp_path: Path) -> None:
     expected = rs.boundary_crossings(
         model, POINTS, radius=0.2, directions=4, generator=torch.Generator().manual_seed(0)
     )
-    assert record["probes"]["train"]["boundary_crossings"]["mean"] == expected.mean
-    assert record["probes"]["train"]["robust_accuracy"]["n"] == 5
-    assert "robust_accuracy" not in record["probes"]["bare"]
-    assert record["scalars"] == {"loss": 0.5}
-    assert record["planes"] == {"three": len(rs.plane_cells(model, plane))}
-    assert len(run.plane(5, "three")) == record["planes"]["three"]
+    assert record.probes["train"]["boundary_crossings"]["mean"] == expected.mean
+    assert record.probes["train"]["robust_accuracy"]["n"] == 5
+    assert "robust_accuracy" not in record.probes["bare"]
+    assert record.scalars == {"loss": 0.5}
+    assert record.planes == {"three": len(rs.plane_cells(model, plane))}
+    assert len(run.plane(5, "three")) == record.planes["three"]
     assert torch.equal(run.weights(5)["0.weight"], model.state_dict()["0.weight"])
     assert run.config["probes"]["train"]["points"] == 12
     assert [step for step, _ in seen] == [0, 5, -1]
     assert seen[0][1]["train/norm"] > 0
     assert seen[0][1]["train/boundary_crossings/layer2"] >= 0
+
+
+def test_a_model_is_traced_once_a_record_and_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[tuple[int, ...]] = []
+
+    def counted(model: Any, x: Tensor, **options: Any) -> rs.Network:
+        traced.append(tuple(x.shape[1:]))
+        return rs.trace(model, x, **options)
+
+    monkeypatch.setattr(watched, "trace", counted)
+    plane = rs.Plane.through(*POINTS[:3])
+    probes = {"train": POINTS, "test": POINTS[:5]}
+    monitor = rs.Monitor(network(), probes, measures=["total_variation", "good_units"], planes={"three": plane})
+    monitor(0)
+    monitor(1)
+    assert traced == [(4,), (4,)]
+    traced.clear()
+    images = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    sides = {str(side): torch.rand(2, 1, side, side) for side in (4, 5)}
+    record = rs.Monitor(images, sides, measures=["total_variation", "good_units"], strict=True)(0)
+    assert traced == [(1, 4, 4), (1, 5, 5)]
+    assert record is not None
+    assert record.probes["5"]["total_variation"]["mean"] == pytest.approx(rs.total_variation(images, sides["5"]).mean)
+
+
+def test_a_probe_that_cannot_be_measured_does_not_spoil_the_others() -> None:
+    probes = {"bad": torch.full((2, 4), float("nan")), "good": POINTS}
+    monitor = rs.Monitor(network(), probes, measures=["total_variation"])
+    with pytest.warns(UserWarning, match="bad/total_variation could not be measured"):
+        record = monitor(0)
+    assert record is not None
+    assert list(record.errors) == ["bad/total_variation"] and list(record.probes["good"]) == ["total_variation"]
 
 
 def test_a_measure_that_fails_is_recorded_and_training_goes_on(tmp_path: Path) -> None:
@@ -107,8 +140,8 @@ def test_a_measure_that_fails_is_recorded_and_training_goes_on(tmp_path: Path) -
     with pytest.warns(UserWarning, match="no luck"):
         monitor(0)
     record = rs.Run.open(tmp_path / "run").read(0)
-    assert record["errors"] == {"train/broken": "ZeroDivisionError: no luck"}
-    assert record["probes"]["train"]["total_variation"]["mean"] > 0
+    assert record.errors == {"train/broken": "ZeroDivisionError: no luck"}
+    assert record.probes["train"]["total_variation"]["mean"] > 0
     strict = rs.Monitor(network(), {"train": POINTS}, measures=measures, strict=True)
     with pytest.raises(ZeroDivisionError, match="no luck"):
         strict(0)
@@ -121,7 +154,7 @@ def test_weights_that_are_nan_are_an_error_of_the_measure() -> None:
     with pytest.warns(UserWarning, match="holds NaN"):
         record = monitor(0, loss=float("nan"))
     assert record is not None
-    assert record["probes"]["train"] == {}
+    assert record.probes["train"] == {}
 
 
 def test_a_disk_that_is_full_costs_the_step_only(tmp_path: Path) -> None:
@@ -196,6 +229,8 @@ def test_steps_are_spaced_on_a_logarithmic_scale() -> None:
     assert steps[0] == 0 and steps[1] == 1 and steps[-1] == 100_000
     assert steps == sorted(set(steps))
     assert len(rs.log_steps(5, 50)) == 6
+    assert rs.log_steps(2, 2) == [0, 2] and rs.log_steps(1, 2) == [0, 1], "two steps are the two ends"
+    assert all(rs.log_steps(total, count)[-1] == total for total in range(1, 30) for count in range(2, 9))
     with pytest.raises(ValueError, match="total"):
         rs.log_steps(0, 5)
 
@@ -212,7 +247,7 @@ def test_compiled_models_are_measured() -> None:
     options: dict[str, Any] = {"measures": {name: ALL[name] for name in measures}}
     found = [rs.Monitor(m, {"train": POINTS}, **options)(0) for m in (model, compiled)]
     assert found[0] is not None and found[1] is not None
-    assert found[0]["probes"] == found[1]["probes"]
+    assert found[0].probes == found[1].probes
 
 
 def one_of_two(rank: int, folder: str) -> None:
@@ -234,9 +269,9 @@ def test_processes_share_the_points_and_the_first_writes(tmp_path: Path) -> None
     assert alone is not None
     run = rs.Run.open(tmp_path / "run")
     assert run.steps == [0, 1]
-    for name, found in run.read(0)["probes"]["train"].items():
+    for name, found in run.read(0).probes["train"].items():
         assert found["n"] == 11
-        assert found["mean"] == pytest.approx(alone["probes"]["train"][name]["mean"])
+        assert found["mean"] == pytest.approx(alone.probes["train"][name]["mean"])
 
 
 def test_inequalities_are_recorded_row_by_row(tmp_path: Path) -> None:

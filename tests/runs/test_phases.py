@@ -178,9 +178,44 @@ def test_memorisation_generalisation_and_the_delay_between_them() -> None:
     found = rs.phases(times(51), shape("dad", 51), train_accuracy=train, test_accuracy=test)
     assert found.memorised is not None and 80 < found.memorised < 101
     assert found.generalised is not None and 8_000 < found.generalised < 10_001
-    assert found.delay == found.generalised - found.memorised
+    assert found.grokked and found.delay == found.generalised - found.memorised
     assert found.delay_decades == pytest.approx(2.0, abs=0.03)
     assert "grokking delay" in str(found) and "memorised at step" in str(found)
+
+
+def learning(train_from: int, test_from: int) -> Phases:
+    """Of a run whose accuracies are high from these records on."""
+    steps = rs.log_steps(30_000, 36)
+    train, test = ([0.1 + 0.9 * (k >= first) for k in range(len(steps))] for first in (train_from, test_from))
+    return rs.phases(steps, shape("d", len(steps)), train_accuracy=train, test_accuracy=test)
+
+
+def test_steps_are_whole_and_those_of_records() -> None:
+    found, steps = learning(15, 25), rs.log_steps(30_000, 36)
+    assert (found.memorised, found.generalised, found.delay) == (steps[15], steps[25], steps[25] - steps[15])
+    told = [found.memorised, found.generalised, found.segments[0].first, found.segments[-1].last]
+    assert all(isinstance(step, int) for step in told)
+    assert f"generalised at step {steps[25]:,}\n" in str(found)
+    fractions = rs.phases(np.arange(20) / 4, shape("d", 20), train_accuracy=np.arange(20) > 10)
+    assert fractions.memorised == 2.75 and "memorised at step 2.75" in str(fractions)
+
+
+@pytest.mark.parametrize(("memorised", "generalised"), [(25, 15), (15, 15), (15, 16), (20, 22), (15, 99), (99, 15)])
+def test_a_run_that_does_not_grok_has_no_delay_and_says_so(memorised: int, generalised: int) -> None:
+    """Test accuracy first, both together, one record apart, less than twice as late, or one of them never."""
+    found = learning(memorised, generalised)
+    assert found.grokked is False and found.delay is None and found.delay_decades is None
+    assert str(found).endswith("\ndoes not grok: generalisation does not come clearly after memorisation")
+    assert "delay" not in str(found)
+    assert found.to_dict()["delay"] is None and Phases.from_dict(found.to_dict()) == found
+
+
+def test_a_run_without_accuracies_says_nothing_of_grokking() -> None:
+    found = rs.phases(times(51), shape("d", 51), train_accuracy=accuracy(2.0, 0.1, 1.0))
+    assert found.grokked is None and found.delay is None and "grok" not in str(found)
+    stored = found.to_dict()
+    del stored["grokked"]
+    assert Phases.from_dict(stored) == found, "also as it was stored before it was told"
 
 
 def test_one_bad_record_does_not_undo_what_was_learnt() -> None:

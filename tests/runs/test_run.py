@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from faults import full_disk
 
 import regionscope as rs
 from regionscope.files import plain
+from regionscope.runs.record import Record
 from regionscope.runs.report import write_report
 from regionscope.runs.run import Run
 
@@ -24,8 +26,8 @@ def estimate(mean: float) -> dict[str, object]:
 def run(tmp_path: Path) -> Run:
     run = Run.create(tmp_path / "mine", {"seed": 3, "rate": 1e-3})
     for step in (0, 10, 100):
-        record = {"scalars": {"loss": 1.0 / (step + 1)}, "probes": {"train": {"crossings": estimate(step + 0.5)}}}
-        run.record(step, record, weights={"weight": torch.full((2,), float(step))})
+        found = {"train": {"crossings": estimate(step + 0.5)}}
+        run.record(Record(step, {"loss": 1.0 / (step + 1)}, found), weights={"weight": torch.full((2,), float(step))})
     return run
 
 
@@ -34,7 +36,7 @@ def test_what_was_recorded_is_read_again(run: Run) -> None:
     assert read.config == {"seed": 3, "rate": 1e-3}
     assert read.versions["torch"] == torch.__version__.split("+")[0] or read.versions["torch"] == torch.__version__
     assert read.steps == [0, 10, 100]
-    assert read.read(10)["scalars"] == {"loss": 1 / 11}
+    assert read.read(10).scalars == {"loss": 1 / 11}
     assert torch.equal(read.weights(100)["weight"], torch.full((2,), 100.0))
     assert read.curve("train/crossings") == ([0, 10, 100], [0.5, 10.5, 100.5])
     assert read.rows()[1] == {
@@ -43,17 +45,40 @@ def test_what_was_recorded_is_read_again(run: Run) -> None:
     }  # fmt: skip
 
 
+def test_a_record_is_read_from_disk_once_and_new_ones_are_seen(run: Run) -> None:
+    read = Run.open(run.path)
+    first, rows = read.read(10), read.rows()
+    (run.path / "steps" / "000000010" / "measures.json").write_text("lost")
+    assert read.read(10) is first and read.rows() == rows
+    run.record(Record(1000, {"loss": 0.0}))
+    assert read.steps[-1] == 1000 and read.rows()[-1] == {"step": 1000, "loss": 0.0}
+
+
+def test_a_record_survives_json_and_cannot_be_changed() -> None:
+    record = Record(
+        3, {"loss": 0.5}, {"train": {"rank": estimate(2.0), "bounds": {"LC": {"left": 1.0, "right": 2}}}},
+        {"three": 7}, {"train/broken": "ZeroDivisionError: no luck"}, 0.25,
+    )  # fmt: skip
+    assert Record.from_dict(json.loads(json.dumps(record.to_dict()))) == record
+    assert "errors" not in Record(0).to_dict()
+    with pytest.raises(FrozenInstanceError, match="cannot assign"):
+        record.step = 4  # type: ignore[misc]
+    flat = record.flat()
+    assert flat["train/bounds/LC/left"] == 1.0 and flat["train/rank"] == 2.0 and flat["planes/three"] == 7
+    assert list(flat)[:3] == ["loss", "train/rank", "train/rank/stderr"]
+
+
 def test_a_run_is_not_overwritten_and_has_one_writer(run: Run) -> None:
     with pytest.raises(rs.RunExists, match="resume it"):
         Run.create(run.path, {})
     with pytest.raises(rs.RunLocked, match="another process"):
         Run.resume(run.path)
     with pytest.raises(RuntimeError, match="for reading"):
-        Run.open(run.path).record(1, {})
+        Run.open(run.path).record(Record(1))
     run.close()
     again = Run.resume(run.path)
     with pytest.raises(ValueError, match="step 10 is in"):
-        again.record(10, {})
+        again.record(Record(10))
 
 
 def test_the_lock_goes_with_the_process_that_held_it(tmp_path: Path) -> None:
@@ -81,9 +106,9 @@ def test_a_half_written_step_is_ignored_and_cleaned_up(run: Run) -> None:
 
 def test_a_full_disk_leaves_no_half_step(run: Run) -> None:
     with full_disk(), pytest.raises(OSError, match=r"(?i)too large"):
-        run.record(200, {}, weights={"weight": torch.zeros(100_000)})
+        run.record(Record(200), weights={"weight": torch.zeros(100_000)})
     assert sorted(p.name for p in (run.path / "steps").iterdir()) == ["000000000", "000000010", "000000100"]
-    run.record(200, {}, weights={"weight": torch.zeros(100_000)})
+    run.record(Record(200), weights={"weight": torch.zeros(100_000)})
     assert run.steps[-1] == 200
 
 
@@ -99,7 +124,7 @@ def test_only_the_newest_state_is_kept(run: Run) -> None:
 
 def test_runs_are_listed_compared_and_exported(run: Run, tmp_path: Path) -> None:
     other = Run.create(tmp_path / "other", {})
-    other.record(10, {"probes": {"train": {"crossings": estimate(7.0)}}})
+    other.record(Record(10, probes={"train": {"crossings": estimate(7.0)}}))
     assert [r.path.name for r in rs.runs_in(tmp_path)] == ["mine", "other"]
     rows = rs.compared([run, other], "train/crossings")
     assert rows[1] == {"step": 10, str(run.path): 10.5, str(other.path): 7.0}
@@ -116,9 +141,27 @@ def test_runs_are_listed_compared_and_exported(run: Run, tmp_path: Path) -> None
 
 
 def test_damaged_and_foreign_files_are_named(run: Run) -> None:
-    (run.path / "steps" / "000000010" / "measures.json").write_text('{"step": 1')
-    with pytest.raises(ValueError, match=r"000000010.*damaged"):
-        run.read(10)
+    file = run.path / "steps" / "000000010" / "measures.json"
+    for content, message in {
+        '{"step": 1': "000000010.*damaged",
+        "[10]": "damaged: it holds no table",
+        '{"scalars": {}}': "no record: a record says its step",
+        '{"step": 100}': "it is the record of step 100",
+        '{"step": 10, "mood": 3}': "a record has no 'mood'; it has errors, planes",
+        '{"step": 10, "scalars": {"loss": "low"}}': "scalars of a record cannot be {'loss': 'low'}",
+        '{"step": 10, "probes": {"train": [1]}}': "probes of a record cannot be",
+        '{"step": 10, "probes": {"train": {"rank": {"mean": "high"}}}}': "probes of a record cannot be",
+        '{"step": 10, "probes": {"train": {"rank": {"mean": 1.0, "per_layer": 3}}}}': "probes of a record cannot be",
+        '{"step": 10, "planes": {"three": 1.5}}': "planes of a record cannot be",
+        '{"step": 10, "errors": {"train/rank": 1}}': "errors of a record cannot be",
+        '{"step": 10, "seconds": true}': "seconds of a record cannot be True",
+        '{"step": -1}': "step of a record cannot be -1",
+    }.items():
+        file.write_text(content)
+        with pytest.raises(ValueError, match=message):
+            run.read(10)
+    with pytest.raises(FileNotFoundError, match=r"step 7 was not recorded in .*; there are 0, 10, 100"):
+        run.read(7)
     (run.path / "run.json").write_text('{"version": 99}')
     with pytest.raises(ValueError, match="format 99"):
         Run.open(run.path)

@@ -23,7 +23,16 @@ from tqdm import tqdm
 import regionscope as rs
 from regionscope.training import loop as training
 from regionscope.training.config import Training, digest, training_data
-from regionscope.training.loop import TrainingFailed, batch, resume, run_config, run_model, run_state, save, train
+from regionscope.training.loop import (
+    TrainingFailed,
+    batch,
+    resume,
+    run_config,
+    run_model,
+    run_state,
+    save_or_warn,
+    train,
+)
 
 SMALL = Training(
     size=200, test_size=100, depth=2, width=16, batch_size=32, steps=200, records=10, points=8,
@@ -35,8 +44,7 @@ def records(run: rs.Run) -> dict[int, Any]:
     """All that was recorded but how long it took: measures and weights."""
     found = {}
     for step in run.steps:
-        record = run.read(step)
-        del record["seconds"]
+        record = replace(run.read(step), seconds=None)
         found[step] = (record, {name: w.numpy().tobytes() for name, w in run.weights(step).items()})
     return found
 
@@ -44,13 +52,13 @@ def records(run: rs.Run) -> dict[int, Any]:
 def test_a_run_records_scores_measures_and_weights(tmp_path: Path) -> None:
     run = train(SMALL, tmp_path / "run")
     assert run.steps == rs.log_steps(200, 10)
-    first, last = run.read(0), run.read(200)
-    assert last["scalars"]["loss"] < first["scalars"]["loss"]
-    assert last["scalars"]["train_accuracy"] > 0.9
-    assert set(last["probes"]) == {"train", "test", "uniform"}
-    assert set(last["probes"]["test"]) == {"total_variation", "good_units"}
+    last, losses = run.read(200), run.curve("loss")[1]
+    assert losses[-1] < losses[0]
+    assert run.curve("train_accuracy")[1][-1] > 0.9
+    assert set(last.probes) == {"train", "test", "uniform"}
+    assert set(last.probes["test"]) == {"total_variation", "good_units"}
     assert run.status["state"] == run_state(run) == "finished"
-    assert run.status["test_accuracy"] == last["scalars"]["test_accuracy"]
+    assert run.status["test_accuracy"] == last.scalars["test_accuracy"]
     assert run_config(rs.Run.open(tmp_path / "run")) == SMALL
     x, y = training_data(SMALL).train
     assert float((run_model(run)(x).argmax(dim=1) == y).float().mean()) == pytest.approx(run.status["train_accuracy"])
@@ -75,7 +83,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(
     whole = train(config, tmp_path / "whole")
     steps = iter([17, 1, 29, 10**9])
     left = [next(steps)]
-    step = training.moved
+    step = training._take_step
 
     def interrupted(*arguments: Any) -> float:
         left[0] -= 1
@@ -84,7 +92,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(
             raise KeyboardInterrupt
         return step(*arguments)
 
-    monkeypatch.setattr(training, "moved", interrupted)
+    monkeypatch.setattr(training, "_take_step", interrupted)
     torch.manual_seed(5)
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "pieces", save_every=0)
@@ -110,7 +118,7 @@ def test_the_regions_on_a_plane_are_recorded_too(tmp_path: Path) -> None:
     run = train(replace(SMALL, steps=1, records=2, width=5, measures=(), plane=True), tmp_path / "run")
     assert run.steps == [0, 1]
     cells = run.plane(0, "train", run_model(run, 0))
-    assert len(cells) == run.read(0)["planes"]["train"]
+    assert len(cells) == run.read(0).planes["train"]
     assert cells.verify().holds
 
 
@@ -135,7 +143,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_its_records(tmp_path: 
     run = rs.Run.open(tmp_path / "run")
     assert run_state(run) == "failed"
     assert run.steps[:2] == [0, 1]
-    assert all(math.isfinite(run.read(step)["scalars"]["loss"]) for step in run.steps)
+    assert all(math.isfinite(run.read(step).scalars["loss"] or math.nan) for step in run.steps)
     with pytest.raises(TrainingFailed, match="failed: the loss is"):
         resume(tmp_path / "run")
 
@@ -176,13 +184,13 @@ def child(path: str, ready: str) -> None:
     """What a process does that will be killed: begin the run or go on with it."""
     torch.set_num_threads(1)
     tqdm.set_lock(threading.RLock())  # its usual one outlives a killed process
-    restored = training.restored
+    restored = training._restore
 
     def telling(*arguments: Any) -> int:
         Path(ready).touch()
         return restored(*arguments)
 
-    training.restored = telling  # type: ignore[assignment]
+    training._restore = telling  # type: ignore[assignment]
     if (Path(path) / "run.json").exists():
         resume(path, save_every=0)
     else:
@@ -267,8 +275,8 @@ def test_the_digest_knows_data_again() -> None:
 
 def test_a_full_disk_leaves_the_state_before_to_go_on_from(tmp_path: Path) -> None:
     run = rs.Run.create(tmp_path / "run", {})
-    save(run, 1, {"weight": torch.zeros(100_000)}, {})
+    save_or_warn(run, 1, {"weight": torch.zeros(100_000)}, {})
     with full_disk(), pytest.warns(UserWarning, match="step 2 could not be saved"):
-        save(run, 2, {"weight": torch.ones(100_000)}, {})
+        save_or_warn(run, 2, {"weight": torch.ones(100_000)}, {})
     state = run.latest_state()
     assert state is not None and state[0] == 1 and not state[1]["weight"].any()

@@ -5,13 +5,13 @@ import torch
 from torch import nn
 
 import regionscope as rs
-from regionscope.training.models import ACTIVATIONS, built, resnet18
+from regionscope.training.models import ACTIVATIONS, new_network, resnet18
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize(("model", "shape"), [("mlp", (1, 12, 12)), ("cnn", (1, 12, 12)), ("resnet18", (3, 16, 16))])
 def test_every_network_can_be_traced_layer_by_layer(model: str, shape: tuple[int, ...], batch_norm: bool) -> None:
-    network = built(model, shape, 3, depth=3, width=4, batch_norm=batch_norm).eval()
+    network = new_network(model, shape, 3, depth=3, width=4, batch_norm=batch_norm).eval()
     net = rs.trace(network, torch.rand(2, *shape))
     assert net.layers == (17 if model == "resnet18" else 3)
     assert network(torch.rand(5, *shape)).shape == (5, 3)
@@ -24,13 +24,13 @@ def test_resnet18_has_the_known_number_of_parameters() -> None:
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_every_activation_is_built(activation: str) -> None:
-    network = built("mlp", (4,), 2, depth=2, width=3, activation=activation)
+    network = new_network("mlp", (4,), 2, depth=2, width=3, activation=activation)
     assert sum(isinstance(m, type(ACTIVATIONS[activation]())) for m in network.modules()) == 2
 
 
 def test_the_seed_draws_the_weights_and_leaves_the_global_state() -> None:
     before = torch.get_rng_state()
-    first, again, other = (built("cnn", (1, 8, 8), 2, depth=2, width=3, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (new_network("cnn", (1, 8, 8), 2, depth=2, width=3, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), before)
     weights, same, others = (next(n.parameters()) for n in (first, again, other))
     assert torch.equal(weights, same)
@@ -38,25 +38,25 @@ def test_the_seed_draws_the_weights_and_leaves_the_global_state() -> None:
 
 
 def test_the_scale_multiplies_weights_and_biases() -> None:
-    small, large = (built("mlp", (4,), 2, depth=2, width=50, init_scale=scale) for scale in (1.0, 8.0))
+    small, large = (new_network("mlp", (4,), 2, depth=2, width=50, init_scale=scale) for scale in (1.0, 8.0))
     for a, b in zip(small.parameters(), large.parameters(), strict=True):
         assert torch.equal(8 * a, b)
 
 
 def test_he_weights_have_the_right_spread() -> None:
-    first = built("mlp", (400,), 2, depth=1, width=300, init="he", init_scale=2.0, bias_std=0.5)[1]  # type: ignore[index]
+    first = new_network("mlp", (400,), 2, depth=1, width=300, init="he", init_scale=2.0, bias_std=0.5)[1]  # type: ignore[index]
     assert float(first.weight.detach().std()) == pytest.approx(2 * (2 / 400) ** 0.5, rel=0.02)
     assert float(first.bias.detach().std()) == pytest.approx(1.0, rel=0.2)
 
 
 def test_wrong_options_are_named() -> None:
     with pytest.raises(ValueError, match="mlp, cnn or resnet18, got 'vit'"):
-        built("vit", (4,), 2)
+        new_network("vit", (4,), 2)
     with pytest.raises(ValueError, match="activation must be one of relu"):
-        built("mlp", (4,), 2, activation="mood")
+        new_network("mlp", (4,), 2, activation="mood")
     with pytest.raises(ValueError, match="needs images"):
-        built("cnn", (784,), 10)
+        new_network("cnn", (784,), 10)
     with pytest.raises(ValueError, match="init must be torch or he"):
-        built("mlp", (4,), 2, init="zero")
+        new_network("mlp", (4,), 2, init="zero")
     with pytest.raises(ValueError, match="depth and width must be at least 1"):
-        built("mlp", (4,), 2, depth=0)
+        new_network("mlp", (4,), 2, depth=0)

@@ -34,8 +34,8 @@ def test_certified_smooth() -> None:
     with pytest.warns(UserWarning, match="p/certified_radius could not be measured.*not piecewise linear"):
         record = monitor(0)
     assert record is not None
-    assert record["probes"] == {"p": {}}
-    assert "no certified radius" in record["errors"]["p/certified_radius"]
+    assert record.probes == {"p": {}}
+    assert "no certified radius" in record.errors["p/certified_radius"]
 
 
 def test_fgsm_l2() -> None:

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import cyclopts
 import torch
 
-from regionscope.runs.monitor import USUAL
-from regionscope.runs.report import table, write_report
+from regionscope.runs.report import summary, write_report
 from regionscope.runs.run import Run, runs_in
+from regionscope.runs.watched import USUAL
 from regionscope.tables import aligned
 from regionscope.training import loop as training
 from regionscope.training.config import Training
@@ -39,12 +39,12 @@ def train(
         Where to train, such as cpu or cuda.
     """
     config = config or Training()
-    config = replace(config, options={name: read_values(given) for name, given in config.options.items()})
+    config = replace(config, options={name: _values(given) for name, given in config.options.items()})
     bar = sys.stderr.isatty()
-    say_end(training.train(config, path, save_every=save_every, device=device, show_progress=bar))
+    _say_end(training.train(config, path, save_every=save_every, device=device, show_progress=bar))
 
 
-def read_values(given: dict[str, str]) -> dict[str, Any]:
+def _values(given: dict[str, str]) -> dict[str, Any]:
     """Options as the shell gives them: numbers, true, false and lists as JSON writes them, all else as text."""
     read: dict[str, Any] = dict(given)
     for name, text in given.items():
@@ -65,10 +65,10 @@ def resume(path: Path, *, save_every: float = 60.0, device: str = "cpu") -> None
     device
         Where to train, such as cpu or cuda.
     """
-    say_end(training.resume(path, save_every=save_every, device=device, show_progress=sys.stderr.isatty()))
+    _say_end(training.resume(path, save_every=save_every, device=device, show_progress=sys.stderr.isatty()))
 
 
-def say_end(run: Run) -> None:
+def _say_end(run: Run) -> None:
     """Say how training ended."""
     status = run.status
     numbers = ", ".join(f"{name.replace('_', ' ')} {status[name]:.4g}" for name in training.SCORES if name in status)
@@ -113,7 +113,7 @@ def report(path: Path, *, out: Path | None = None) -> None:
     """
     run = Run.open(path)
     files = write_report(run, out or path / "report")
-    print(f"{table(run)}\n\nwrote {', '.join(map(str, files))}")
+    print(f"{summary(run)}\n\nwrote {', '.join(map(str, files))}")
 
 
 DEMO = Training(
@@ -146,8 +146,8 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0) ->
     else:
         run = training.train(replace(DEMO, steps=steps, seed=seed), path, show_progress=bar)
     files = write_report(run, out)
-    print(f"\n{table(run)}\n")
+    print(f"\n{summary(run)}\n")
     if run.has_phases():
         print(f"boundary crossings at the training images:\n{run.phases()}\n")
-    say_end(run)
+    _say_end(run)
     print(f"look at {', '.join(map(str, files))}")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from regionscope.integrations import extra
-from regionscope.integrations.watching import Choice, Watch
-from regionscope.runs.monitor import Probe
+from regionscope.integrations.watching import Choice, Watcher
+from regionscope.runs.watched import Probe
 
 with extra("lightning"):
     try:
@@ -31,11 +31,11 @@ class RegionScopeCallback(Callback):
     """
 
     def __init__(self, probes: Mapping[str, Probe], *, network: Choice | None = None, **options: Any) -> None:
-        self.watch = Watch(probes, network, options)
+        self.watcher = Watcher(probes, network, options)
 
     def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
         """Make the monitor and record the state before training."""
-        self.watch.start(pl_module)
+        self.watcher.start(pl_module)
         self._record(trainer, {})
 
     def on_train_batch_end(
@@ -48,14 +48,14 @@ class RegionScopeCallback(Callback):
 
     def on_train_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
         """Close the monitor."""
-        self.watch.close()
+        self.watcher.close()
 
     def on_exception(self, trainer: "Trainer", pl_module: "LightningModule", exception: BaseException) -> None:
         """Close the monitor, so that what was recorded is whole."""
-        self.watch.close()
+        self.watcher.close()
 
     def _record(self, trainer: "Trainer", scalars: Mapping[str, Any]) -> None:
         step = trainer.global_step
-        values = self.watch.record(step, lambda: {**scalars, **trainer.callback_metrics})
+        values = self.watcher.record(step, lambda: {**scalars, **trainer.callback_metrics})
         for logger in trainer.loggers if values else ():
             logger.log_metrics(values, step=step)

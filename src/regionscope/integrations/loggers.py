@@ -6,10 +6,10 @@ Any object with `log(step, values)` and `close()` will do.
 """
 
 import csv
-import os
 from pathlib import Path
 from typing import Any
 
+from regionscope.files import whole_file
 from regionscope.integrations import extra
 
 
@@ -78,7 +78,7 @@ class CSV:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.columns, self.rows = read(self.path)
+        self.columns, self.rows = _rows_in(self.path)
         self.begun = False  # the first row writes the file anew, without what a kill cut off
 
     def log(self, step: int, values: dict[str, float]) -> None:
@@ -93,12 +93,10 @@ class CSV:
             self._rewrite()
 
     def _rewrite(self) -> None:
-        """Write beside and rename, so that a kill leaves the old file or the new one."""
+        """A kill leaves the old file or the new one."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(f".{self.path.name}-{os.getpid()}")
-        with beside.open("w", newline="") as file:
+        with whole_file(self.path) as beside, beside.open("w", newline="") as file:
             csv.writer(file).writerows([["step", *self.columns], *(self._cells(step) for step in sorted(self.rows))])
-        beside.replace(self.path)
         self.begun = True
 
     def _cells(self, step: int) -> list[object]:
@@ -108,7 +106,7 @@ class CSV:
         """Nothing is left to do: every row is in the file."""
 
 
-def read(path: Path) -> tuple[list[str], dict[int, dict[str, Any]]]:
+def _rows_in(path: Path) -> tuple[list[str], dict[int, dict[str, Any]]]:
     """The columns and rows of a file, if there is one; the end of a row that a kill cut off is left out."""
     text = path.read_text() if path.exists() else ""
     lines = text[: text.rfind("\n") + 1].splitlines()

@@ -6,8 +6,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from regionscope.integrations import extra
-from regionscope.integrations.watching import Choice, Watch
-from regionscope.runs.monitor import Probe
+from regionscope.integrations.watching import Choice, Watcher
+from regionscope.runs.watched import Probe
 
 with extra("transformers"):
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -35,14 +35,14 @@ class RegionScopeTrainerCallback(TrainerCallback):
     """
 
     def __init__(self, probes: Mapping[str, Probe], *, network: Choice = logits, **options: Any) -> None:
-        self.watch = Watch(probes, network, options)
+        self.watcher = Watcher(probes, network, options)
         self.logged: tuple[int, dict[str, Any]] = (-1, {})
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **parts: Any
     ) -> None:
         """Make the monitor."""
-        self.watch.start(parts["model"])
+        self.watcher.start(parts["model"])
 
     def on_log(
         self,
@@ -74,7 +74,7 @@ class RegionScopeTrainerCallback(TrainerCallback):
 
     def close(self) -> None:
         """Record no more."""
-        self.watch.close()
+        self.watcher.close()
 
     def _record(self, step: int) -> None:
-        self.watch.record(step, lambda: self.logged[1] if self.logged[0] == step else {})
+        self.watcher.record(step, lambda: self.logged[1] if self.logged[0] == step else {})

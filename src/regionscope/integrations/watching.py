@@ -2,19 +2,20 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from torch import Tensor, nn
 
-from regionscope.runs.monitor import Monitor, Probe
-from regionscope.runs.run import flat
+from regionscope.runs.monitor import Monitor
+from regionscope.runs.watched import Probe
 from regionscope.types import Model
 
 Choice = str | Callable[[Any], Model]  # a part of the trained module by its name, or a function of the module
 
 
-class Watch:
+class Watcher:
     """Makes the monitor when training starts, records each step once, closes at the end or when training fails."""
 
     def __init__(self, probes: Mapping[str, Probe], network: Choice | None, options: Mapping[str, Any]) -> None:
@@ -26,16 +27,16 @@ class Watch:
     def start(self, module: nn.Module) -> None:
         """Watch this module."""
         self.close()
-        self.monitor, self.last = Monitor(chosen(module, self.network), self.probes, **self.options), None
+        self.monitor, self.last = Monitor(_measured_part(module, self.network), self.probes, **self.options), None
 
     def record(self, step: int, scalars: Callable[[], Mapping[str, Any]]) -> dict[str, float]:
         """Record this step if it is due and new; the numbers that were measured, by name."""
         if self.monitor is None or step == self.last:
             return {}
         self.last = step
-        found = self.monitor(step, **(numbers(scalars()) if self.monitor.due(step) else {}))
-        measured = flat({**found, "scalars": {}}) if found else {}
-        return {name: value for name, value in measured.items() if value is not None}
+        found = self.monitor(step, **(_single_numbers(scalars()) if self.monitor.due(step) else {}))
+        flat = replace(found, scalars={}).flat() if found else {}
+        return {name: value for name, value in flat.items() if value is not None}
 
     def close(self) -> None:
         """Record no more; a second time does nothing."""
@@ -44,7 +45,7 @@ class Watch:
         self.monitor = None
 
 
-class View(nn.Module):
+class _View(nn.Module):
     """A model that is called in another way; its weights are the model's own, under their own names."""
 
     def __init__(self, model: nn.Module, call: Callable[[Tensor], Any]) -> None:
@@ -59,7 +60,7 @@ class View(nn.Module):
         return self.model.state_dict(*args, **options)
 
 
-def chosen(module: nn.Module, network: Choice | None) -> Model:
+def _measured_part(module: nn.Module, network: Choice | None) -> Model:
     """The part of a module to measure, or the module called as `network` says."""
     if network is None:
         return module
@@ -69,10 +70,10 @@ def chosen(module: nn.Module, network: Choice | None) -> Model:
         raise ValueError(f"network={network!r} does not fit {type(module).__name__}: {error}") from error
     if not callable(found):
         raise TypeError(f"network must give a module or a function of tensors, got {type(found).__name__}")
-    return found if isinstance(found, nn.Module) else View(module, found)
+    return found if isinstance(found, nn.Module) else _View(module, found)
 
 
-def numbers(scalars: Mapping[str, Any]) -> dict[str, float]:
+def _single_numbers(scalars: Mapping[str, Any]) -> dict[str, float]:
     """What of it is a single number, "step" aside."""
     single = {n: v for n, v in scalars.items() if not isinstance(v, Tensor) or v.numel() == 1}
     return {n: float(v) for n, v in single.items() if isinstance(v, int | float | Tensor) and n not in ("step", "self")}

@@ -15,12 +15,14 @@ KINDS = {-1: "descent", 1: "ascent"}
 FEWEST = 4  # values
 MOST = 4  # pieces: grokking has a second ascent (PD Fig. 9)
 FEW = 16  # values: too few to tell their noise and outliers from their phases
+SMOOTHED = 3  # accuracies: of fewer there is no running median
 MANY = 50  # values: enough to tell whether the noise of neighbours is alike
 COLUMNS = {  # what stands for none, and the limits
     "values": (np.nan, -np.inf, np.inf), "stderr": (0.0, 0, np.inf),
     "train_accuracy": (np.nan, 0, 1), "test_accuracy": (np.nan, 0, 1),
 }  # fmt: skip
 ORDINALS = ("first", "second", "third")
+LATER = 2.0  # generalisation this many times as late as memorisation, or more, is grokking
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,16 @@ class Phase:
 
 @dataclass(frozen=True)
 class Phases:
-    """What `phases` found. Steps are those of the curve; what there is none of is None."""
+    """What `phases` found. Steps are those of the curve, none in between; what there is none of is None."""
 
     segments: tuple[Phase, ...]  # none: the curve has no trend that its noise would not give
     confidence: float  # share of curves drawn again that have the same phases
     peak: float | None  # the step where the highest ascent turns into a descent
     peak_interval: tuple[float, float] | None  # holds 90 % of the peaks of the curves drawn again
     drop: float | None  # 1 - (end of the descent from the peak) / (the peak)
-    memorised: float | None
-    generalised: float | None
+    memorised: float | None  # the first step from which training accuracy stays high
+    generalised: float | None  # the same of test accuracy
+    grokked: bool | None  # whether it generalised clearly after it had memorised; None without both accuracies
     noise: float  # the median noise of a value; of its logarithm if `log`
     log: bool  # whether logarithms of the values were segmented
 
@@ -55,15 +58,15 @@ class Phases:
 
     @property
     def delay(self) -> float | None:
-        """Grokking delay: steps from memorised to generalised; negative if test accuracy came first."""
-        if self.memorised is None or self.generalised is None:
+        """Grokking delay: steps from memorised to generalised; None for a run that does not grok."""
+        if not self.grokked or self.memorised is None or self.generalised is None:
             return None
         return self.generalised - self.memorised
 
     @property
     def delay_decades(self) -> float | None:
-        """Grokking delay: log10((1 + generalised) / (1 + memorised))."""
-        if self.memorised is None or self.generalised is None:
+        """Grokking delay: log10((1 + generalised) / (1 + memorised)); None for a run that does not grok."""
+        if not self.grokked or self.memorised is None or self.generalised is None:
             return None
         return float(np.log10((1 + self.generalised) / (1 + self.memorised)))
 
@@ -74,23 +77,26 @@ class Phases:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """The inverse of `to_dict`, also after JSON."""
-        fields = {name: stored[name] for name in cls.__dataclass_fields__}
+        fields = {name: stored[name] for name in cls.__dataclass_fields__ if name != "grokked"}
+        fields["grokked"] = stored.get("grokked")  # which was not told at first
         fields["segments"] = tuple(Phase(**segment) for segment in stored["segments"])
         fields["peak_interval"] = stored["peak_interval"] and tuple(stored["peak_interval"])
         return cls(**fields)
 
     def __str__(self) -> str:
         pairs = zip(self.names, self.segments, strict=True)
-        lines = [f"{name}: steps {s.first:.6g} to {s.last:.6g}, {s.change:+.4g}" for name, s in pairs] or ["no phases"]
-        lines.append(f"confidence {self.confidence:.0%}")
+        lines = [f"{name}: steps {_text(s.first)} to {_text(s.last)}, {s.change:+.4g}" for name, s in pairs]
+        lines = [*(lines or ["no phases"]), f"confidence {self.confidence:.0%}"]
         if self.peak is not None:
-            within = "" if self.peak_interval is None else " ({:.6g} to {:.6g})".format(*self.peak_interval)
+            within = "" if self.peak_interval is None else " ({} to {})".format(*map(_text, self.peak_interval))
             drop = "" if self.drop is None else f", then a drop of {self.drop:.0%}"
-            lines.append(f"peak at step {self.peak:.6g}{within}{drop}")
+            lines.append(f"peak at step {_text(self.peak)}{within}{drop}")
         for name in ("memorised", "generalised"):
-            lines += [] if getattr(self, name) is None else [f"{name} at step {getattr(self, name):.6g}"]
+            lines += [] if getattr(self, name) is None else [f"{name} at step {_text(getattr(self, name))}"]
         if self.delay is not None:
-            lines.append(f"grokking delay {self.delay:.6g} steps, {self.delay_decades:.2f} decades")
+            lines.append(f"grokking delay {_text(self.delay)} steps, {self.delay_decades:.2f} decades")
+        elif self.grokked is not None:
+            lines.append("does not grok: generalisation does not come clearly after memorisation")
         return "\n".join(lines)
 
 
@@ -128,7 +134,10 @@ def phases(
     The network has memorised from the step on at which training accuracy stays ≥ `memorised_at`, and generalised from
     that at which test accuracy stays ≥ `generalised_at` times its final level (None if that is not 0.05 above the
     first). One record below is forgiven and one above does not count: a running median of three goes first. The step
-    is interpolated in ln(1 + step) between records.
+    is that of the first such record; the event itself lies between it and the record before.
+
+    The network groks if it generalises clearly after it has memorised: a record of test accuracy lies between the two,
+    so that the delay is more than the spacing of the records, and 1 + step is at least twice as large.
 
     Estimated. Time and memory O(n²), time for each resample: 0.1 s for 100 values and 200 resamples.
 
@@ -137,7 +146,7 @@ def phases(
     >>> found.names, round(found.drop, 2)
     (('first descent', 'ascent', 'second descent'), 0.9)
     """
-    t, (y, errors, train, test) = _checked(steps, values, stderr, train_accuracy, test_accuracy)
+    t, (y, errors, train, test) = _columns(steps, values, stderr, train_accuracy, test_accuracy)
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}; 200 tell the confidence to 3 %")
     kept = np.isfinite(y) & ~np.isinf(errors)
@@ -148,27 +157,31 @@ def phases(
     y, errors = (np.log(y), errors / y) if log else (y, errors)
     noise = _noise(np.log1p(recorded), y, errors)
 
-    signs, turns, levels, confidence, turns_again = _segmented(y, noise, resamples, seed)
+    signs, turns, levels, confidence, turns_again = _segmentation(y, noise, resamples, seed)
     levels = np.exp(levels) if log else levels
     top = max((i for i in range(1, len(signs)) if signs[i] < 0), key=lambda i: levels[i], default=None)
+    memorised, generalised = _first_step(t, train, memorised_at), _first_step(t, test, generalised_at, of_final=True)
     drawn = [] if top is None else np.sort(recorded[turns_again[:, top]]).tolist()
     return Phases(
         segments=tuple(
-            Phase(KINDS[signs[i]], float(recorded[first]), float(recorded[last]), float(levels[i + 1] - levels[i]))
+            Phase(KINDS[signs[i]], _step(recorded[first]), _step(recorded[last]), float(levels[i + 1] - levels[i]))
             for i, (first, last) in enumerate(pairwise(turns[: len(signs) + 1]))
         ),
         confidence=confidence,
-        peak=None if top is None else float(recorded[turns[top]]),
-        peak_interval=(drawn[len(drawn) // 20], drawn[-1 - len(drawn) // 20]) if drawn else None,
+        peak=None if top is None else _step(recorded[turns[top]]),
+        peak_interval=(_step(drawn[len(drawn) // 20]), _step(drawn[-1 - len(drawn) // 20])) if drawn else None,
         drop=None if top is None or levels[top] <= 0 else float(1 - levels[top + 1] / levels[top]),
-        memorised=_reached(t, train, memorised_at),
-        generalised=_reached(t, test, generalised_at, of_final=True),
+        memorised=memorised,
+        generalised=generalised,
+        grokked=_groks(t, train, test, memorised, generalised),
         noise=float(np.median(noise)),
         log=log,
     )
 
 
-def _segmented(y: Floats, noise: Floats, resamples: int, seed: int) -> tuple[Indices, Indices, Floats, float, Indices]:
+def _segmentation(
+    y: Floats, noise: Floats, resamples: int, seed: int
+) -> tuple[Indices, Indices, Floats, float, Indices]:
     """Signs, turns and levels of the pieces; the share of curves drawn again that agree, and their turns."""
     clean, weight, price = _without_outliers(y, noise), noise**-2, 4 + 3 * np.log(len(y))
     first, cuts = monotone.segmentations(clean[None], weight, price, MOST)
@@ -187,7 +200,7 @@ def _segmented(y: Floats, noise: Floats, resamples: int, seed: int) -> tuple[Ind
     return signs, turns, levels, float(same.mean()), monotone.turns(again[same], signs, cuts_again[same])
 
 
-def _checked(steps: ArrayLike, *columns: ArrayLike | None) -> tuple[Floats, list[Floats]]:
+def _columns(steps: ArrayLike, *columns: ArrayLike | None) -> tuple[Floats, list[Floats]]:
     t = np.asarray(steps, float)
     if t.ndim != 1 or not np.isfinite(t).all() or (t < 0).any() or (np.diff(t) <= 0).any():
         raise ValueError(f"steps must be a list of increasing numbers ≥ 0, got {t}; sort them and drop repeated ones")
@@ -234,18 +247,35 @@ def _without_outliers(y: Floats, noise: Floats) -> Floats:
     return np.clip(y, near[1] - 2 * noise, near[2] + 2 * noise)
 
 
-def _reached(t: Floats, accuracy: Floats, level: float, *, of_final: bool = False) -> float | None:
-    """The time from which an accuracy stays at a level; `of_final`, at that share of where it ends, if it has risen."""
+def _first_step(t: Floats, accuracy: Floats, level: float, *, of_final: bool = False) -> float | None:
+    """The step from which an accuracy stays at a level; `of_final`, at that share of where it ends, if it has risen."""
     t, accuracy = t[np.isfinite(accuracy)], accuracy[np.isfinite(accuracy)]
-    if len(t) < 3:
+    if len(t) < SMOOTHED:
         return None
     middle = np.median([accuracy[:-2], accuracy[1:-1], accuracy[2:]], axis=0)
     smooth = np.concatenate([accuracy[:1], middle, middle[-1:]])
     if of_final and smooth[-1] < smooth[0] + 0.05:
         return None
     level = level * smooth[-1] if of_final else level
-    last = np.flatnonzero(np.append(True, smooth < level))[-1]  # one past the last record below
-    if last == 0 or last == len(t):
-        return None if last else float(t[0])
-    around = slice(last - 1, last + 1)
-    return float(np.expm1(np.interp(level, smooth[around], np.log1p(t[around]))))
+    first = np.flatnonzero(np.append(True, smooth < level))[-1]  # one past the last record below
+    return None if first == len(t) else _step(t[first])
+
+
+def _groks(t: Floats, train: Floats, test: Floats, memorised: float | None, generalised: float | None) -> bool | None:
+    """Whether one step is clearly after the other, as far as the records of accuracies at times t tell."""
+    if min(np.isfinite(train).sum(), np.isfinite(test).sum()) < SMOOTHED:
+        return None
+    if memorised is None or generalised is None:
+        return False
+    tested = t[np.isfinite(test)]
+    between = (memorised < tested) & (tested < generalised)
+    return bool(between.any()) and 1 + generalised >= LATER * (1 + memorised)
+
+
+def _step(time: float) -> float:
+    """A step as it was given: whole, if it was."""
+    return int(time) if float(time).is_integer() else float(time)
+
+
+def _text(step: float) -> str:
+    return f"{step:,}" if isinstance(step, int) else f"{step:,.6g}"

@@ -7,29 +7,29 @@ import torch.distributed as dist
 
 def leads() -> bool:
     """Whether this process writes: the only one, or rank 0."""
-    return not several() or dist.get_rank() == 0
+    return not _several() or dist.get_rank() == 0
 
 
-def several() -> bool:
+def _several() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-def agreed(mine: bool) -> bool:
+def leaders_choice(mine: bool) -> bool:
     """What rank 0 decided."""
     decision = [mine]
-    if several():
+    if _several():
         dist.broadcast_object_list(decision, src=0)
     return bool(decision[0])
 
 
 def own_part() -> slice:
     """Which of many points are for this process."""
-    return slice(dist.get_rank(), None, dist.get_world_size()) if several() else slice(None)
+    return slice(dist.get_rank(), None, dist.get_world_size()) if _several() else slice(None)
 
 
-def gathered(mine: Any) -> list[Any]:
+def from_every_process(mine: Any) -> list[Any]:
     """What every process has, by rank."""
-    if not several():
+    if not _several():
         return [mine]
     everyone = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, mine)

@@ -15,7 +15,7 @@ from regionscope.tables import aligned
 PLANES = 6
 
 
-def table(run: Run, lines: int = 14) -> str:
+def summary(run: Run, lines: int = 14) -> str:
     """Some of the recorded steps, evenly chosen, with the means at the training points."""
     rows = run.rows()
     names = [n for n in dict.fromkeys(n for row in rows for n in row) if n.startswith("train/") and n.count("/") == 1]
@@ -23,10 +23,10 @@ def table(run: Run, lines: int = 14) -> str:
     names += [n for n in rows[0] if n.startswith("planes/")]
     chosen = sorted({round(i) for i in np.linspace(0, len(rows) - 1, min(lines, len(rows)))})
     head = [n.removeprefix("train/").replace("_", " ").replace("planes/", "cells on ") for n in names]
-    return aligned([head, *[[shown(rows[i].get(name)) for name in names] for i in chosen]])
+    return aligned([head, *[[_shown(rows[i].get(name)) for name in names] for i in chosen]])
 
 
-def shown(value: Any) -> str:
+def _shown(value: Any) -> str:
     return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
@@ -38,22 +38,22 @@ def write_report(run: Run, folder: str | Path) -> list[Path]:
         raise ValueError(f"nothing was recorded in {run.path} yet")
     found = run.phases() if run.has_phases() else None
     files = [folder / "curves.png"]
-    draw_curves(run, found).savefig(files[0], dpi=130)
+    _curves(run, found).savefig(files[0], dpi=130)
     if run.planes(run.steps[-1]):
         files.append(folder / "planes.png")
-        draw_planes(run).savefig(files[1], dpi=130)
+        _planes(run).savefig(files[1], dpi=130)
     plt.close("all")
     files.append(folder / "report.md")
     pictures = "\n\n".join(f"![{file.stem}]({file.name})" for file in files[:-1])
     about = "\n".join(f"- {name}: {value}" for name, value in (run.versions | run.config).items())
     files[-1].write_text(
         f"# {run.path.name}\n\n{pictures}\n\n## Phases of {SIGNAL}\n\n```\n{found or 'not recorded'}\n```\n\n"
-        f"## Records\n\n```\n{table(run)}\n```\n\n## How it was made\n\n{about}\n"
+        f"## Records\n\n```\n{summary(run)}\n```\n\n## How it was made\n\n{about}\n"
     )
     return files
 
 
-def draw_curves(run: Run, found: Phases | None) -> Any:
+def _curves(run: Run, found: Phases | None) -> Any:
     """One panel a measure, one curve a probe; accuracies together in the last."""
     rows = run.rows()
     steps = [row["step"] for row in rows]
@@ -85,7 +85,7 @@ def draw_curves(run: Run, found: Phases | None) -> Any:
     return figure
 
 
-def draw_planes(run: Run) -> Any:
+def _planes(run: Run) -> Any:
     """The exact regions on the first plane at some of the steps."""
     name = run.planes(run.steps[-1])[0]
     recorded = [step for step in run.steps if name in run.planes(step)]

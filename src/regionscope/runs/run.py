@@ -25,6 +25,7 @@ from torch import Tensor
 from regionscope.files import plain, read_json, read_tensors, write_json, write_tensors
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.runs.phases import FEWEST, Phases, phases
+from regionscope.runs.record import Record
 from regionscope.tables import write_rows
 from regionscope.types import Model
 
@@ -45,6 +46,7 @@ class Run:
 
     def __init__(self, path: str | Path, lock: FileLock | None = None) -> None:
         self.path, self._lock = Path(path), lock
+        self._records: dict[int, Record] = {}  # those that were read
         about = read_json(self.path / "run.json")
         if about.get("version") != VERSION:
             raise ValueError(
@@ -61,19 +63,19 @@ class Run:
         path = Path(path)
         if (path / "run.json").exists():
             raise RunExists(f"there is a run in {path} already; take another name, or resume it")
-        lock = locked(path)
+        lock = writer_lock(path)
         (path / "steps").mkdir(exist_ok=True)
         made = datetime.now(UTC).isoformat(timespec="seconds")
         write_json(
-            path / "run.json", {"version": VERSION, "created": made, "versions": versions(), "config": plain(config)}
+            path / "run.json", {"version": VERSION, "created": made, "versions": _versions(), "config": plain(config)}
         )
         return Run(path, lock)
 
     @staticmethod
     def resume(path: str | Path) -> "Run":
         """The run in a directory, for going on; what a kill left half-written is cleaned up."""
-        checked(path)
-        run = Run(path, locked(Path(path)))
+        _existing(path)
+        run = Run(path, writer_lock(Path(path)))
         for folder in (run.path / "steps", run.path / "state"):
             for left in folder.glob(".*"):
                 shutil.rmtree(left, ignore_errors=True)
@@ -88,7 +90,7 @@ class Run:
         ...
         FileNotFoundError: there is no run in nowhere (no run.json)
         """
-        return Run(checked(path))
+        return Run(_existing(path))
 
     def close(self) -> None:
         """Let others write."""
@@ -100,15 +102,14 @@ class Run:
 
     def record(
         self,
-        step: int,
-        measures: Mapping[str, Any],
+        record: Record,
         *,
         weights: Mapping[str, Tensor] | None = None,
         planes: Mapping[str, PlaneCells] | None = None,
     ) -> None:
         """Write one step, wholly or, after any fault, not at all."""
-        with self._written(self.path / "steps", step) as folder:
-            write_json(folder / "measures.json", {"step": step, **measures})
+        with self._new_folder(self.path / "steps", record.step) as folder:
+            write_json(folder / "measures.json", record.to_dict())
             if weights is not None:
                 write_tensors(folder / "weights.safetensors", weights, self.config.get("architecture"))
             for name, cells in (planes or {}).items():
@@ -117,12 +118,12 @@ class Run:
 
     def save_state(self, step: int, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
         """Write what going on from this step needs; older states are removed after."""
-        older = numbered(self.path / "state")
-        with self._written(self.path / "state", step) as folder:
+        older = _numbered(self.path / "state")
+        with self._new_folder(self.path / "state", step) as folder:
             write_tensors(folder / "tensors.safetensors", tensors)
             write_json(folder / "info.json", info)
         for left in older:
-            shutil.rmtree(place(self.path / "state", left), ignore_errors=True)
+            shutil.rmtree(_place(self.path / "state", left), ignore_errors=True)
 
     def set_status(self, **facts: Any) -> None:
         """Change what is known about the whole run."""
@@ -134,9 +135,9 @@ class Run:
             raise RuntimeError(f"{self.path} was opened for reading; write to it with Run.create or Run.resume")
 
     @contextmanager
-    def _written(self, parent: Path, step: int) -> Iterator[Path]:
+    def _new_folder(self, parent: Path, step: int) -> Iterator[Path]:
         self._writable()
-        final = place(parent, step)
+        final = _place(parent, step)
         if final.exists():
             raise ValueError(f"step {step} is in {self.path} already")
         folder = parent / f".{final.name}-{uuid4().hex}"
@@ -153,7 +154,7 @@ class Run:
     @property
     def steps(self) -> list[int]:
         """The recorded steps, in order."""
-        return numbered(self.path / "steps")
+        return _numbered(self.path / "steps")
 
     @property
     def status(self) -> dict[str, Any]:
@@ -161,33 +162,49 @@ class Run:
         file = self.path / "status.json"
         return read_json(file) if file.exists() else {}
 
-    def read(self, step: int) -> dict[str, Any]:
-        """What was recorded at a step."""
-        return read_json(place(self.path / "steps", step) / "measures.json")
+    def read(self, step: int) -> Record:
+        """What was recorded at a step; it never changes, so it is read from disk once."""
+        if step not in self._records:
+            self._records[step] = self._read(step)
+        return self._records[step]
+
+    def _read(self, step: int) -> Record:
+        file = _place(self.path / "steps", step) / "measures.json"
+        if not file.exists():
+            known = ", ".join(map(str, self.steps)) or "none"
+            raise FileNotFoundError(f"step {step} was not recorded in {self.path}; there are {known}")
+        stored = read_json(file)
+        try:
+            record = Record.from_dict(stored)
+        except ValueError as error:
+            raise ValueError(f"{file} is damaged, or no record: {error}") from None
+        if record.step != step:
+            raise ValueError(f"{file} is damaged: it is the record of step {record.step}")
+        return record
 
     def weights(self, step: int) -> dict[str, Tensor]:
         """The model's state dict at a step."""
-        return read_tensors(place(self.path / "steps", step) / "weights.safetensors")[0]
+        return read_tensors(_place(self.path / "steps", step) / "weights.safetensors")[0]
 
     def planes(self, step: int) -> list[str]:
         """The names of the planes recorded at a step."""
-        return sorted(file.stem for file in (place(self.path / "steps", step) / "planes").glob("*.npz"))
+        return sorted(file.stem for file in (_place(self.path / "steps", step) / "planes").glob("*.npz"))
 
     def plane(self, step: int, name: str, model: Model | None = None) -> PlaneCells:
         """The exact regions on a plane as they were at a step."""
-        return PlaneCells.load(place(self.path / "steps", step) / "planes" / f"{name}.npz", model)
+        return PlaneCells.load(_place(self.path / "steps", step) / "planes" / f"{name}.npz", model)
 
     def latest_state(self) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:
         """The newest state to go on from: step, tensors, info."""
-        saved = numbered(self.path / "state")
+        saved = _numbered(self.path / "state")
         if not saved:
             return None
-        folder = place(self.path / "state", saved[-1])
+        folder = _place(self.path / "state", saved[-1])
         return saved[-1], read_tensors(folder / "tensors.safetensors")[0], read_json(folder / "info.json")
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a recorded step: "step", scalars by name, "probe/measure", ".../stderr", ".../layer1"."""
-        return [{"step": step, **flat(self.read(step))} for step in self.steps]
+        return [{"step": step, **self.read(step).flat()} for step in self.steps]
 
     def table(self) -> Any:
         """The rows as a pandas DataFrame, if pandas is installed; otherwise as they are."""
@@ -240,33 +257,10 @@ def compared(runs: Sequence[Run], column: str) -> list[dict[str, Any]]:
     return [{"step": step, **{name: curve.get(step) for name, curve in curves.items()}} for step in steps]
 
 
-def flat(record: Mapping[str, Any]) -> dict[str, float | None]:
-    """The numbers of a record by name."""
-    values: dict[str, float | None] = dict(record.get("scalars", {}))
-    for probe, measures in record.get("probes", {}).items():
-        for name, found in measures.items():
-            values |= numbers(f"{probe}/{name}", found)
-    return values | {f"planes/{name}": cells for name, cells in record.get("planes", {}).items()}
-
-
-def numbers(name: str, found: Mapping[str, Any]) -> dict[str, float | None]:
-    """Those of one measure: the mean under its own name, or all that are in it by theirs."""
-    if "mean" in found:
-        layers = {f"{name}/layer{k + 1}": v for k, v in enumerate(found.get("per_layer") or [])}
-        return {name: found["mean"], f"{name}/stderr": found["stderr"], **layers}
-    values: dict[str, float | None] = {}
-    for part, value in found.items():
-        if isinstance(value, Mapping):
-            values |= numbers(f"{name}/{part}", value)
-        elif isinstance(value, int | float):
-            values[f"{name}/{part}"] = float(value)
-    return values
-
-
 # files
 
 
-def locked(path: Path) -> FileLock:
+def writer_lock(path: Path) -> FileLock:
     """The writer's lock; the system lets go of it when the process ends, however it does."""
     path.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path / "lock")
@@ -277,21 +271,21 @@ def locked(path: Path) -> FileLock:
     return lock
 
 
-def checked(path: str | Path) -> Path:
+def _existing(path: str | Path) -> Path:
     if not (Path(path) / "run.json").exists():
         raise FileNotFoundError(f"there is no run in {path} (no run.json)")
     return Path(path)
 
 
-def place(parent: Path, step: int) -> Path:
+def _place(parent: Path, step: int) -> Path:
     return parent / f"{step:09d}"
 
 
-def numbered(parent: Path) -> list[int]:
+def _numbered(parent: Path) -> list[int]:
     return sorted(int(folder.name) for folder in parent.glob("[0-9]*") if folder.name.isdigit())
 
 
-def versions() -> dict[str, str]:
+def _versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("regionscope", "torch", "numpy")} | {
         "python": platform.python_version()
     }

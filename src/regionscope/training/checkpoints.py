@@ -57,12 +57,12 @@ def load_model(path: str | Path, model: nn.Module | Callable[[], nn.Module] | Ar
     Linear(in_features=2, out_features=3, bias=True)
     """
     path = Path(path)
-    state, about = load_weights(path)
+    state, about = _load_weights(path)
     if model is None or isinstance(model, Architecture):
-        network = sized(known_architecture(path, about, model), state, path)
+        network = _network_for(_known_architecture(path, about, model), state, path)
     else:
-        network = built(model)
-    return filled(network, state, path).eval()
+        network = _module_of(model)
+    return _with_weights(network, state, path).eval()
 
 
 HOW_TO_SAY = (
@@ -73,13 +73,13 @@ HOW_TO_SAY = (
 )
 
 
-def known_architecture(path: Path, about: str | None, given: Architecture | None) -> Architecture:
+def _known_architecture(path: Path, about: str | None, given: Architecture | None) -> Architecture:
     """What a file says of its network, or the caller does; an error if nobody does, or if they disagree."""
     try:
         told = None if about is None else Architecture(**json.loads(about))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} says of its network what this version of regionscope cannot read: {about}") from error
-    if told is not None and given is not None and not alike(told, given):
+    if told is not None and given is not None and not _alike(told, given):
         raise ValueError(f"{path} holds the weights of {told}, not of {given}")
     known = told or given
     if known is None:
@@ -87,7 +87,7 @@ def known_architecture(path: Path, about: str | None, given: Architecture | None
     return known
 
 
-def alike(a: Architecture, b: Architecture) -> bool:
+def _alike(a: Architecture, b: Architecture) -> bool:
     """Whether two descriptions say the same, as far as both say it."""
     pairs = zip(asdict(a).values(), asdict(b).values(), strict=True)
     return all(one is None or other is None or one == other for one, other in pairs)
@@ -96,37 +96,37 @@ def alike(a: Architecture, b: Architecture) -> bool:
 # reading
 
 
-def load_weights(path: Path) -> tuple[State, str | None]:
+def _load_weights(path: Path) -> tuple[State, str | None]:
     """The state dict in a file, and what the file says of its network."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
         if path.suffix != ".safetensors":
-            return state_in(torch.load(path, map_location="cpu", weights_only=True)), None
+            return _state_in(torch.load(path, map_location="cpu", weights_only=True)), None
         return read_tensors(path)
     except Exception as error:  # the readers raise whatever a broken file leads them into
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(f"{path} cannot be read as weights: {reason}") from error
 
 
-def state_in(loaded: object) -> State:
+def _state_in(loaded: object) -> State:
     """The state dict that a file holds, itself or under one of the usual names."""
-    if isinstance(loaded, dict) and not is_state(loaded):
-        held = [loaded[name] for name in HOLDERS if is_state(loaded.get(name))]
+    if isinstance(loaded, dict) and not _is_state(loaded):
+        held = [loaded[name] for name in HOLDERS if _is_state(loaded.get(name))]
         loaded = held[0] if len(held) == 1 else None
-    if not is_state(loaded):
+    if not _is_state(loaded):
         raise ValueError("it holds no state dict, or several; save model.state_dict()")
     return loaded
 
 
-def is_state(value: object) -> TypeGuard[State]:
+def _is_state(value: object) -> TypeGuard[State]:
     return isinstance(value, dict) and all(isinstance(n, str) and isinstance(t, Tensor) for n, t in value.items())
 
 
 # building
 
 
-def built(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
+def _module_of(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
     """The module, or what the function returns."""
     if not callable(model):
         raise TypeError(f"model must be a module or a function that returns one, got {type(model).__name__}")
@@ -136,7 +136,7 @@ def built(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
     return network
 
 
-def sized(architecture: Architecture, state: State, path: Path) -> nn.Module:
+def _network_for(architecture: Architecture, state: State, path: Path) -> nn.Module:
     """The network of an architecture with the sizes of these weights; whether they fit is not looked at."""
     foreign = [name for name in state if not name.split(".")[0].isdigit()]
     if foreign:
@@ -161,7 +161,7 @@ def sized(architecture: Architecture, state: State, path: Path) -> nn.Module:
         return cnn(architecture.shape, len(matrices[-1]), depth=len(kernels), **options)
 
 
-def filled(network: nn.Module, state: State, path: Path) -> nn.Module:
+def _with_weights(network: nn.Module, state: State, path: Path) -> nn.Module:
     """The network with these weights, all of them and no others, none rounded."""
     dtypes = [t.dtype for t in (*state.values(), *network.state_dict().values()) if t.is_floating_point()]
     if dtypes:
@@ -169,11 +169,11 @@ def filled(network: nn.Module, state: State, path: Path) -> nn.Module:
     try:
         network.load_state_dict(state, strict=True)
     except RuntimeError as error:
-        raise ValueError(f"{path} does not fit the network: {misfit(network.state_dict(), state) or error}") from error
+        raise ValueError(f"{path} does not fit the network: {_misfit(network.state_dict(), state) or error}") from error
     return network
 
 
-def misfit(wanted: Mapping[str, Tensor], state: State) -> str:
+def _misfit(wanted: Mapping[str, Tensor], state: State) -> str:
     """Which weights are missing, which have no place and which are of another shape."""
     shapes = [
         f"{name!r} is {tuple(state[name].shape)} instead of {tuple(tensor.shape)}"
@@ -182,9 +182,9 @@ def misfit(wanted: Mapping[str, Tensor], state: State) -> str:
     ]
     missing, unexpected = ([repr(n) for n in a if n not in b] for a, b in ((wanted, state), (state, wanted)))
     parts = {"missing ": missing, "unexpected ": unexpected, "": shapes}
-    return "; ".join(f"{word}{shortened(names)}" for word, names in parts.items() if names)
+    return "; ".join(f"{word}{_first_few(names)}" for word, names in parts.items() if names)
 
 
-def shortened(names: list[str], most: int = 4) -> str:
+def _first_few(names: list[str], most: int = 4) -> str:
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")

@@ -12,8 +12,8 @@ from torch.nn import functional
 from regionscope.datasets.sets import Dataset, dataset
 from regionscope.geometry.planes import Plane
 from regionscope.points import uniform_points
-from regionscope.runs.monitor import USUAL, Probe
-from regionscope.training.models import built
+from regionscope.runs.watched import USUAL, Probe
+from regionscope.training.models import new_network
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
@@ -123,17 +123,17 @@ class Training:
             raise ValueError(f"options are for {unused.pop()}, which is not among the measures")
 
 
-def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     return functional.cross_entropy(outputs, targets)
 
 
-def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+def _squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
     """The mean over points and outputs; classes are taken as one-hot vectors."""
     wanted = targets if targets.is_floating_point() else functional.one_hot(targets, outputs.shape[1])
     return functional.mse_loss(outputs, wanted.to(outputs.dtype))
 
 
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cross-entropy": cross_entropy, "mse": squared_error}
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cross-entropy": _cross_entropy, "mse": _squared_error}
 
 
 def training_data(config: Training) -> Dataset:
@@ -155,7 +155,7 @@ def digest(data: Dataset) -> str:
 
 
 def new_model(config: Training, shape: tuple[int, ...], outputs: int) -> nn.Module:
-    return built(
+    return new_network(
         config.model, shape, outputs, depth=config.depth, width=config.width, activation=config.activation,
         batch_norm=config.batch_norm, init=config.init, init_scale=config.init_scale, bias_std=config.bias_std,
         seed=config.seed,

@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 
 from regionscope.datasets.sets import Dataset, Split
 from regionscope.runs.monitor import Logger, Monitor, log_steps
-from regionscope.runs.run import Run, RunLocked, locked
+from regionscope.runs.run import Run, RunLocked, writer_lock
 from regionscope.training.checkpoints import Architecture
 from regionscope.training.config import (
     LOSSES,
@@ -60,7 +60,7 @@ def train(
         "data": digest(data),
     }  # fmt: skip
     with closing(Run.create(path, about)) as run:
-        continued(run, config, data, save_every, device, loggers, show_progress)
+        _go_on(run, config, data, save_every, device, loggers, show_progress)
     return run
 
 
@@ -80,7 +80,7 @@ def resume(
             raise ValueError(
                 f"{config.dataset} is not what {run.path} was begun with; going on would mix two data sets"
             )
-        continued(run, config, data, save_every, device, loggers, show_progress)
+        _go_on(run, config, data, save_every, device, loggers, show_progress)
     return run
 
 
@@ -105,7 +105,7 @@ def run_state(run: Run) -> str:
     if state != "running":
         return state
     try:
-        locked(run.path).release()
+        writer_lock(run.path).release()
     except RunLocked:
         return "running"
     return "killed"
@@ -114,7 +114,7 @@ def run_state(run: Run) -> str:
 # the loop
 
 
-def continued(
+def _go_on(
     run: Run, config: Training, data: Dataset, save_every: float, device: str, loggers: Sequence[Logger],
     show_progress: bool,
 ) -> None:  # fmt: skip
@@ -127,9 +127,9 @@ def continued(
         steps=log_steps(config.steps, config.records), run=run, loggers=loggers, seed=config.seed,
         planes=planes(config, data),
     )  # fmt: skip
-    with monitor, torch.random.fork_rng(devices=[]), stopping() as signals:
+    with monitor, torch.random.fork_rng(devices=[]), _stop_signals() as signals:
         torch.manual_seed(config.seed)
-        saved = restored(run, model, optimiser)
+        saved = _restore(run, model, optimiser)
         step, loss, clock = max(saved, 0), 0.0, time.monotonic()
         shown = {name: value for name, value in run.status.items() if name in SCORES}
         run.set_status(state="running", step=step, steps=config.steps)
@@ -137,20 +137,20 @@ def continued(
             while True:
                 due = monitor.due(step)
                 if due:
-                    shown = scores(model, config, train_split, test_split)
+                    shown = _scores(model, config, train_split, test_split)
                     loss = shown["loss"]
                 if not math.isfinite(loss):
-                    raise failed(run, step, loss)
+                    raise _failure(run, step, loss)
                 if step != saved and (due or signals or time.monotonic() - clock > save_every):
-                    save(run, step, state_tensors(model, optimiser), shown)
+                    save_or_warn(run, step, _state_tensors(model, optimiser), shown)
                     saved, clock = step, time.monotonic()
                 if due:
                     monitor(step, **shown)
                 if step == config.steps or signals:
                     break
-                loss = moved(model, optimiser, config, batch(train_split, config, step))
+                loss = _take_step(model, optimiser, config, batch(train_split, config, step))
                 step += 1
-                progress(bar, loss, shown)
+                _show_progress(bar, loss, shown)
         run.set_status(state="finished" if step == config.steps else "stopped", step=step, **shown)
 
 
@@ -161,16 +161,16 @@ def batch(split: Split, config: Training, step: int) -> Split:
     """The points of a step: every epoch visits all, in an order that depends on seed and epoch alone."""
     x, y = split
     epoch, k = divmod(step, -(-len(x) // config.batch_size))
-    rows = order(config.seed, epoch, len(x))[k * config.batch_size : (k + 1) * config.batch_size].to(x.device)
+    rows = _order(config.seed, epoch, len(x))[k * config.batch_size : (k + 1) * config.batch_size].to(x.device)
     return x[rows], y[rows]
 
 
 @lru_cache(maxsize=1)
-def order(seed: int, epoch: int, n: int) -> Tensor:
+def _order(seed: int, epoch: int, n: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n))
 
 
-def moved(model: nn.Module, optimiser: Optimizer, config: Training, points: Split) -> float:
+def _take_step(model: nn.Module, optimiser: Optimizer, config: Training, points: Split) -> float:
     """Make one step; the loss before it. A loss that is no number moves nothing."""
     model.train()
     loss = LOSSES[config.loss](model(points[0]), points[1])
@@ -183,7 +183,7 @@ def moved(model: nn.Module, optimiser: Optimizer, config: Training, points: Spli
 
 
 @torch.no_grad()
-def scores(model: nn.Module, config: Training, train: Split, test: Split) -> dict[str, float]:
+def _scores(model: nn.Module, config: Training, train: Split, test: Split) -> dict[str, float]:
     """Loss and, where there are classes, accuracy on up to 10,000 training and test points."""
     model.eval()
     found = {}
@@ -195,7 +195,7 @@ def scores(model: nn.Module, config: Training, train: Split, test: Split) -> dic
     return found
 
 
-def progress(bar: "tqdm[Any]", loss: float, shown: Mapping[str, float]) -> None:
+def _show_progress(bar: "tqdm[Any]", loss: float, shown: Mapping[str, float]) -> None:
     """The bar tells steps and time left, and here also the batch's loss and the accuracies of the last record."""
     if not bar.disable:
         names = {"train": "train_accuracy", "test": "test_accuracy"}
@@ -205,7 +205,7 @@ def progress(bar: "tqdm[Any]", loss: float, shown: Mapping[str, float]) -> None:
     bar.update()
 
 
-def failed(run: Run, step: int, loss: float) -> TrainingFailed:
+def _failure(run: Run, step: int, loss: float) -> TrainingFailed:
     reason = f"the loss is {loss} at step {step}; try a smaller lr or init_scale"
     run.set_status(state="failed", step=step, reason=reason)
     return TrainingFailed(f"{run.path} failed: {reason} (the {len(run.steps)} records made so far stay)")
@@ -214,7 +214,7 @@ def failed(run: Run, step: int, loss: float) -> TrainingFailed:
 # stopping and going on
 
 
-def state_tensors(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
+def _state_tensors(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
     """All that changes while training; the order of the data follows from the step."""
     moments = {
         f"optimiser/{k}/{name}": value
@@ -226,7 +226,7 @@ def state_tensors(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
     return {**weights, **moments, "random": torch.get_rng_state()}
 
 
-def save(run: Run, step: int, tensors: Mapping[str, Tensor], shown: Mapping[str, float]) -> None:
+def save_or_warn(run: Run, step: int, tensors: Mapping[str, Tensor], shown: Mapping[str, float]) -> None:
     """Save what going on needs; if that fails, the state before stays and training goes on."""
     try:
         run.save_state(step, tensors, {"step": step})
@@ -235,7 +235,7 @@ def save(run: Run, step: int, tensors: Mapping[str, Tensor], shown: Mapping[str,
         warnings.warn(f"step {step} could not be saved, training goes on: {error}", stacklevel=2)
 
 
-def restored(run: Run, model: nn.Module, optimiser: Optimizer) -> int:
+def _restore(run: Run, model: nn.Module, optimiser: Optimizer) -> int:
     """Put a saved state back and say of which step it is; -1 if there is none."""
     found = run.latest_state()
     if found is None:
@@ -254,7 +254,7 @@ def restored(run: Run, model: nn.Module, optimiser: Optimizer) -> int:
 
 
 @contextmanager
-def stopping() -> Iterator[list[int]]:
+def _stop_signals() -> Iterator[list[int]]:
     """Collects SIGINT and SIGTERM, so that no step is left half done; the second of them ends the process."""
     came: list[int] = []
 

@@ -24,7 +24,7 @@ def mlp(widths: list[int], activation: str = "relu", *, batch_norm: bool = False
     >>> mlp([784, 200, 10])[1]
     Linear(in_features=784, out_features=200, bias=True)
     """
-    act = chosen(activation)
+    act = _activation(activation)
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in pairwise(widths[:-1]):
         layers += [nn.Linear(fan_in, fan_out), *([nn.BatchNorm1d(fan_out)] if batch_norm else []), act()]
@@ -44,11 +44,11 @@ def cnn(
     """
     if len(shape) != 3:
         raise ValueError(f"a convolutional network needs images (channels, height, width), got {shape}")
-    act, (channels, *sides) = chosen(activation), shape
+    act, (channels, *sides) = _activation(activation), shape
     layers: list[nn.Module] = []
     for k in range(depth):
         stride = 2 if k % 2 and min(sides) >= 8 else 1
-        layers += [*convolution(channels, width, 3, stride, batch_norm, bias=True), act()]
+        layers += [*_convolution(channels, width, 3, stride, batch_norm, bias=True), act()]
         channels, sides = width, [-(-side // stride) for side in sides]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * prod(sides), outputs))
 
@@ -57,10 +57,10 @@ def resnet18(
     outputs: int = 10, *, channels: int = 3, width: int = 64, activation: str = "relu", batch_norm: bool = True
 ) -> nn.Sequential:
     """ResNet18 for 32 × 32 images: a 3 × 3 stem and no pooling before the blocks (He et al. 2016, PD figure 5)."""
-    act, w = chosen(activation), width
+    act, w = _activation(activation), width
     stages = [(w, w, 1), (w, w, 1), (w, 2 * w, 2), (2 * w, 2 * w, 1), (2 * w, 4 * w, 2), (4 * w, 4 * w, 1)]
     blocks = [Block(*stage, act, batch_norm) for stage in (*stages, (4 * w, 8 * w, 2), (8 * w, 8 * w, 1))]
-    stem = convolution(channels, w, 3, 1, batch_norm)
+    stem = _convolution(channels, w, 3, 1, batch_norm)
     return nn.Sequential(*stem, act(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * w, outputs))
 
 
@@ -71,10 +71,10 @@ class Block(nn.Module):
         self, width_in: int, width: int, stride: int, activation: Callable[[], nn.Module], batch_norm: bool
     ) -> None:
         super().__init__()
-        first = convolution(width_in, width, 3, stride, batch_norm)
-        self.body = nn.Sequential(*first, activation(), *convolution(width, width, 3, 1, batch_norm))
+        first = _convolution(width_in, width, 3, stride, batch_norm)
+        self.body = nn.Sequential(*first, activation(), *_convolution(width, width, 3, 1, batch_norm))
         same = stride == 1 and width_in == width
-        self.skip = nn.Identity() if same else nn.Sequential(*convolution(width_in, width, 1, stride, batch_norm))
+        self.skip = nn.Identity() if same else nn.Sequential(*_convolution(width_in, width, 1, stride, batch_norm))
         self.act = activation()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ class Block(nn.Module):
         return self.act(self.body(x) + self.skip(x))  # type: ignore[no-any-return]
 
 
-def convolution(
+def _convolution(
     width_in: int, width: int, kernel: int, stride: int, batch_norm: bool, bias: bool = False
 ) -> list[nn.Module]:
     """A convolution that keeps the image's size, or halves it with stride 2, and batch norm after it if asked for."""
@@ -90,7 +90,7 @@ def convolution(
     return [layer, nn.BatchNorm2d(width)] if batch_norm else [layer]
 
 
-def built(
+def new_network(
     model: str, shape: tuple[int, ...], outputs: int, *, depth: int = 4, width: int = 200, activation: str = "relu",
     batch_norm: bool = False, init: str = "torch", init_scale: float = 1.0, bias_std: float = 0.0, seed: int = 0,
 ) -> nn.Module:  # fmt: skip
@@ -100,7 +100,7 @@ def built(
     for PyTorch's own weights and biases, or `he` for He normal weights and normal biases of standard deviation
     `bias_std` (LC and HR); `init_scale` then multiplies the weights and biases of linear and convolutional layers.
 
-    >>> built("mlp", (1, 28, 28), 10, depth=2, width=5, init="he", init_scale=2.0)
+    >>> new_network("mlp", (1, 28, 28), 10, depth=2, width=5, init="he", init_scale=2.0)
     Sequential(...)
     """
     if depth < 1 or width < 1:
@@ -115,12 +115,12 @@ def built(
             network = resnet18(outputs, channels=shape[0], width=width, activation=activation, batch_norm=batch_norm)
         else:
             raise ValueError(f"model must be mlp, cnn or resnet18, got {model!r}")
-        start(network, init, init_scale, bias_std)
+        _draw_weights(network, init, init_scale, bias_std)
     return network
 
 
 @torch.no_grad()
-def start(network: nn.Module, init: str, scale: float, bias_std: float) -> None:
+def _draw_weights(network: nn.Module, init: str, scale: float, bias_std: float) -> None:
     """Draw and scale the weights that a network starts from."""
     if init not in ("torch", "he"):
         raise ValueError(f"init must be torch or he, got {init!r}")
@@ -136,7 +136,7 @@ def start(network: nn.Module, init: str, scale: float, bias_std: float) -> None:
             layer.bias *= scale
 
 
-def chosen(activation: str) -> Callable[[], nn.Module]:
+def _activation(activation: str) -> Callable[[], nn.Module]:
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
     return ACTIVATIONS[activation]

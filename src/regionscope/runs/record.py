@@ -1,0 +1,97 @@
+"""What was recorded at one step of a training run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+Finding = Mapping[str, Any]  # what a measure found, as its `to_dict` tells it: numbers, words, lists, tables of them
+
+
+@dataclass(frozen=True)
+class Record:
+    """One step of a run: what a training loop said of it, what was measured, and what could not be.
+
+    `probes` holds, by probe and measure, what `to_dict` of the measure's result told, such as an estimate's "mean",
+    "stderr" and "per_layer". `planes` counts the exact regions on each plane. `errors` says of "probe/measure" or
+    "planes/name" why there is no number. `seconds` is the time that measuring took.
+
+    >>> found = {"mean": 3.0, "stderr": 0.5, "per_layer": [1.0, 2.0]}
+    >>> Record(10, {"loss": 0.1}, {"train": {"local_rank": found}}).flat()
+    {'loss': 0.1, 'train/local_rank': 3.0, 'train/local_rank/stderr': 0.5, 'train/local_rank/layer1': 1.0, \
+'train/local_rank/layer2': 2.0}
+    """
+
+    step: int
+    scalars: Mapping[str, float | None] = field(default_factory=dict)
+    probes: Mapping[str, Mapping[str, Finding]] = field(default_factory=dict)
+    planes: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+
+    def flat(self) -> dict[str, float | None]:
+        """The numbers by name: scalars by their own, "probe/measure", ".../stderr", ".../layer1", "planes/name"."""
+        values: dict[str, float | None] = dict(self.scalars)
+        for probe, measures in self.probes.items():
+            for name, found in measures.items():
+                values |= _numbers(f"{probe}/{name}", found)
+        return values | {f"planes/{name}": cells for name, cells in self.planes.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, where what is no finite number becomes null; errors only if there are some."""
+        return {name: value for name, value in asdict(self).items() if name != "errors" or value}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`, also after JSON; an error that says what of it is no record."""
+        known = {entry.name for entry in fields(cls)}
+        if foreign := [name for name in stored if name not in known]:
+            raise ValueError(f"a record has no {foreign[0]!r}; it has {', '.join(sorted(known))}")
+        if "step" not in stored:
+            raise ValueError("a record says its step, and this does not")
+        for name, value in stored.items():
+            if not _CHECKS[name](value):
+                raise ValueError(f"{name} of a record cannot be {repr(value)[:60]}")
+        return cls(**stored)
+
+
+def _numbers(name: str, found: Finding) -> dict[str, float | None]:
+    """Those of one measure: the mean under its own name, or all that are in it by theirs."""
+    if "mean" in found:
+        layers = {f"{name}/layer{k + 1}": v for k, v in enumerate(found.get("per_layer") or [])}
+        return {name: found["mean"], f"{name}/stderr": found.get("stderr"), **layers}
+    values: dict[str, float | None] = {}
+    for part, value in found.items():
+        if isinstance(value, Mapping):
+            values |= _numbers(f"{name}/{part}", value)
+        elif isinstance(value, int | float):
+            values[f"{name}/{part}"] = float(value)
+    return values
+
+
+# what a record may hold
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _is_finding(value: object) -> bool:
+    """Whether it is a table whose mean, error and layers, if it has them, are numbers."""
+    if not isinstance(value, Mapping):
+        return False
+    layers = value.get("per_layer") or []
+    return isinstance(layers, list) and all(map(_is_number, [value.get("mean"), value.get("stderr"), *layers]))
+
+
+def _table_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, Mapping) and all(map(check, value.values()))
+
+
+_CHECKS: dict[str, Callable[[object], bool]] = {
+    "step": lambda value: isinstance(value, int) and value >= 0,
+    "scalars": _table_of(_is_number),
+    "probes": _table_of(_table_of(_is_finding)),
+    "planes": _table_of(lambda value: isinstance(value, int)),
+    "errors": _table_of(lambda value: isinstance(value, str)),
+    "seconds": _is_number,
+}

@@ -1,0 +1,210 @@
+"""What a monitor watches: measures at probes and exact regions on planes; and what it sees there at one step."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from torch import Tensor, nn
+
+from regionscope.geometry.plane_cells import PlaneCells, plane_cells
+from regionscope.geometry.planes import Plane
+from regionscope.measures.table import MEASURES, measure_named
+from regionscope.points import ARRAYS, as_tensor
+from regionscope.results import joint_estimate
+from regionscope.runs.processes import from_every_process, leads, own_part
+from regionscope.runs.record import Finding, Record
+from regionscope.tracing.network import Network
+from regionscope.tracing.trace import trace
+from regionscope.tracing.undisturbed import evaluated, unwrapped
+from regionscope.types import Array, Model
+
+Probe = Array | tuple[Array, Array]  # points, perhaps with labels
+Function = Callable[..., Any]  # of the model and points: an Estimate, or anything with to_dict
+USUAL = tuple(name for name, m in MEASURES.items() if m.watching is not None and not m.needs_labels)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Measures, by name with their options or as functions, at probes; planes; the seed of all that is drawn."""
+
+    probes: Mapping[str, tuple[Tensor, Tensor | None]]
+    measures: Mapping[str, Mapping[str, Any] | Function]
+    planes: Mapping[str, Plane]
+    seed: int
+
+    @staticmethod
+    def of(
+        probes: Mapping[str, Probe],
+        measures: Iterable[str] | Mapping[str, Mapping[str, Any] | Function],
+        planes: Mapping[str, Plane],
+        seed: int,
+    ) -> "Watched":
+        """What a user asks for, if it makes sense, with the options that suit watching."""
+        points = {name: _points_and_labels(name, probe) for name, probe in probes.items()}
+        return Watched(points, _measures_with_options(measures, points), dict(planes), seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """In words and numbers, for the configuration of a run."""
+        return {
+            "probes": {name: _description(points) for name, (points, _) in self.probes.items()},
+            "measures": {n: getattr(o, "__name__", "function") if callable(o) else o for n, o in self.measures.items()},
+            "planes": list(self.planes),
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What was seen at a step: its record, the regions on the planes, and what could not be measured and why."""
+
+    record: Record
+    cells: Mapping[str, PlaneCells]
+    failures: Mapping[str, Exception]  # by "probe/measure" or "planes/name"
+
+
+def observation(model: Model, watched: Watched, step: int, scalars: Mapping[str, float]) -> Observation:
+    """Look at a model once; it is left as it was. Each process measures its part of the points, the first all planes.
+
+    The model is traced once for all measures and planes (once a shape, if points have several).
+    """
+    start, model = time.perf_counter(), unwrapped(model)
+    found: dict[tuple[str, str], Any] = {}  # what each measure found at each probe, or why it did not
+    shared: dict[tuple[str, str], Any] = {}  # the same of the points of this process
+    with evaluated(model):
+        network = _networks_of(model)
+        for probe, (points, labels) in watched.probes.items():
+            x, y = _on_its_device(model, points, labels)
+            for name, options in watched.measures.items():
+                if callable(options):
+                    found[probe, name] = _outcome(partial(_own_finding, options, model, x))
+                else:
+                    shared[probe, name] = _outcome(partial(_part, name, network, x, y, watched.seed, options))
+        planes = watched.planes if leads() else {}
+        cells = {name: _outcome(partial(_cells, model, network, plane)) for name, plane in planes.items()}
+    everyone = from_every_process(shared)
+    found |= {place: _together([parts[place] for parts in everyone]) for place in shared}
+    outcomes = {f"{probe}/{name}": outcome for (probe, name), outcome in found.items()}
+    outcomes |= {f"planes/{name}": outcome for name, outcome in cells.items()}
+    failures = {what: outcome for what, outcome in outcomes.items() if isinstance(outcome, Exception)}
+    regions = {name: outcome for name, outcome in cells.items() if isinstance(outcome, PlaneCells)}
+    record = Record(
+        step=step,
+        scalars={name: float(value) for name, value in scalars.items()},
+        probes={
+            probe: {name: found[probe, name] for name in watched.measures if isinstance(found[probe, name], Mapping)}
+            for probe in watched.probes
+        },
+        planes={name: len(outcome) for name, outcome in regions.items()},
+        errors={what: f"{type(error).__name__}: {error}" for what, error in failures.items()},
+        seconds=time.perf_counter() - start,
+    )
+    return Observation(record, regions, failures)
+
+
+# one measure
+
+
+def _outcome(function: Callable[[], Any]) -> Any:
+    """What a function returns, or the exception that it raises."""
+    try:
+        return function()
+    except Exception as error:
+        return error
+
+
+def _networks_of(model: Model) -> Callable[[Tensor], Network]:
+    """A function that gives the network for points; of their shape it is traced when it is first asked for."""
+    networks: dict[object, Network] = {}
+
+    def network(x: Tensor) -> Network:
+        kind = tuple(x.shape[1:]), x.dtype, x.device
+        if kind not in networks:
+            networks[kind] = trace(model, x[:1], allow_smooth=True)
+        return networks[kind]
+
+    return network
+
+
+def _part(
+    name: str, network: Callable[[Tensor], Network], points: Tensor, labels: Tensor | None, seed: int,
+    options: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """The estimate at those of the points that are for this process, if any; None also if labels are missing."""
+    if labels is None and MEASURES[name].needs_labels:
+        return None  # another probe has them
+    options = dict(options)
+    first = options.pop("points", None)
+    x, y = points[:first][own_part()], None if labels is None else labels[:first][own_part()]
+    return MEASURES[name].estimate(network(points), x, y, seed=seed, **options) if len(x) else None
+
+
+def _together(parts: list[Any]) -> Finding | Exception | None:
+    """What the processes found together, or the first failure; None if there was nothing to measure."""
+    failures = [part for part in parts if isinstance(part, Exception)]
+    if failures:
+        return failures[0]
+    estimates = [part for part in parts if part is not None]
+    return joint_estimate(estimates, interleaved=True).to_dict() if estimates else None
+
+
+def _own_finding(function: Function, model: Model, points: Tensor) -> Finding | None:
+    """What a function of the user's returns: an estimate or its like, inequalities, a number, or None."""
+    found = function(model, points)
+    if isinstance(found, list):
+        return {bound.form: bound.to_dict() for bound in found}
+    if found is None or hasattr(found, "to_dict"):
+        return None if found is None else dict(found.to_dict())
+    return {"mean": float(found), "stderr": None}
+
+
+def _cells(model: Model, network: Callable[[Tensor], Network], plane: Plane) -> PlaneCells:
+    return plane_cells(network(_on_its_device(model, plane.origin[None], None)[0]), plane)
+
+
+def _on_its_device(model: Model, points: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The probe where the model is by now, in its dtype: trainers move models about."""
+    parameters = model.parameters() if isinstance(model, nn.Module) else ()
+    parameter = next((p for p in parameters if p.is_floating_point()), None)
+    if parameter is None:
+        return points, labels
+    return points.to(parameter.device, parameter.dtype), None if labels is None else labels.to(parameter.device)
+
+
+# what the user gives
+
+
+def _points_and_labels(name: str, probe: Probe) -> tuple[Tensor, Tensor | None]:
+    points, labels = probe if isinstance(probe, tuple | list) else (probe, None)
+    if not isinstance(points, ARRAYS) or not len(points):
+        raise ValueError(f"probe {name!r} must be a tensor of points or (points, labels), got {type(probe).__name__}")
+    if labels is not None and len(labels) != len(points):
+        raise ValueError(f"probe {name!r} has {len(points)} points and {len(labels)} labels")
+    return as_tensor(points), None if labels is None else as_tensor(labels)
+
+
+def _measures_with_options(
+    measures: Iterable[str] | Mapping[str, Mapping[str, Any] | Function],
+    probes: Mapping[str, tuple[Tensor, Tensor | None]],
+) -> dict[str, Mapping[str, Any] | Function]:
+    if isinstance(measures, str):
+        raise TypeError(f"measures must be several names or a dict, got the text {measures!r}; write [{measures!r}]")
+    given = dict(measures) if isinstance(measures, Mapping) else {name: {} for name in measures}
+    found: dict[str, Mapping[str, Any] | Function] = {}
+    for name, options in given.items():
+        if callable(options):
+            found[name] = options
+            continue
+        measure = measure_named(name)
+        if measure.needs_labels and all(labels is None for _, labels in probes.values()):
+            raise ValueError(f"{name} needs labels; give a probe as (points, labels)")
+        measure.check({option: value for option, value in options.items() if option != "points"})
+        found[name] = {**measure.defaults, **(measure.watching or {}), **options}
+    return found
+
+
+def _description(points: Tensor) -> dict[str, Any]:
+    digest = sha256(points.detach().cpu().contiguous().numpy().tobytes()).hexdigest()[:16]
+    return {"points": len(points), "shape": list(points.shape[1:]), "sha256": digest}
