@@ -27,6 +27,6 @@ class Draws:
         drawn = self._stream(key).standard_normal((len(like), *shape), dtype=dtype)
         return torch.from_numpy(drawn).to(like.device, like.dtype)
 
-    def uniform(self, key: tuple[int, ...], like: Tensor) -> Tensor:
-        """Numbers (n,) between 0 and 1 for the next n points."""
-        return torch.from_numpy(self._stream(key).random(len(like))).to(like.device, like.dtype)
+    def uniform(self, key: tuple[int, ...], like: Tensor, *shape: int) -> Tensor:
+        """Numbers (n, *shape) between 0 and 1 for the next n points."""
+        return torch.from_numpy(self._stream(key).random((len(like), *shape))).to(like.device, like.dtype)
