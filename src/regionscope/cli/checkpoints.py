@@ -76,12 +76,14 @@ def regions(
     network = loaded(checkpoint, given)
     plane, names = chosen_plane(network, points, through, around, radius, margin, seed)
     matplotlib.use("agg")
+    from regionscope.plots.style import figure_of
+
     cells = rs.plane_cells(
         network, plane, up_to_layer=up_to_layer, max_cells=max_cells, certified=certified,
         show_progress=sys.stderr.isatty(),
     )  # fmt: skip
     axes = cells.plot(colour=colour, labels=names)
-    axes.figure.savefig(out, dpi=200)
+    figure_of(axes).savefig(out, dpi=200)
     if save is not None:
         cells.save(save)
     certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
@@ -216,9 +218,10 @@ def bounds(
     print(bounds_table(found, terms))
     if plot is not None:
         matplotlib.use("agg")
-        from regionscope import plots
+        from regionscope.plots.scatter import bounds as draw_bounds
+        from regionscope.plots.style import figure_of
 
-        plots.bounds(found).figure.savefig(plot, dpi=200)
+        figure_of(draw_bounds(found)).savefig(plot, dpi=200)
         print(f"\nwrote {plot}")
     if out is not None:
         write_rows([b.to_dict() for b in found], out)

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from regionscope.plots.style import add_legend_beside, curve_styles, marked_places, new_axes, new_figure
+from regionscope.plots.style import add_legend, curve_styles, is_narrow, marked_places, new_axes, new_figure
 from regionscope.runs.phases import Phases
 from regionscope.types import Floats
 
@@ -32,19 +32,18 @@ def curve(
     descents light and ascents dark, named above, and draws lines where the network had memorised, generalised, and at
     the peak.
     """
-    ax = ax or new_axes(0.45)
     curves = values if isinstance(values, Mapping) else {label: values}
     errors = stderr if isinstance(stderr, Mapping) else {} if stderr is None else {label: stderr}
     if unknown := set(errors) - set(curves):
         raise ValueError(f"stderr must name curves of {sorted(curves)}, got {sorted(unknown)}; use the same names")
-    t = np.asarray(steps, float)
-    _draw_curves(t, curves, errors, ax)
+    ax = ax or new_axes(0.45, entries=len(curves) + len(MARKS))
+    _draw_curves(np.asarray(steps, float), curves, errors, ax)
     ax.set(xlabel="training step", ylabel=label)
     if phases is not None:
         _shade_phases(phases, ax, named=True)
         _mark_times(phases, ax)
     if len(ax.get_legend_handles_labels()[1]) > 1:
-        add_legend_beside(ax, ax.get_legend_handles_labels()[0])
+        add_legend(ax, ax.get_legend_handles_labels()[0])
     return ax
 
 
@@ -60,15 +59,19 @@ def training(
 ) -> Sequence[Axes]:
     """`curve` above the accuracies {name: accuracy} at the same steps, with the same phases; returns both axes."""
     if axes is None:
-        axes = new_figure(0.68).subplots(2, 1, sharex=True, height_ratios=[3, 2])
+        entries = len(accuracies) + len(MARKS)
+        axes = new_figure(0.75, entries).subplots(2, 1, sharex=True, height_ratios=[3, 2])
     curve(steps, values, axes[0], stderr=stderr, phases=phases, label=label)
     axes[0].set_xlabel("")
     _draw_curves(np.asarray(steps, float), accuracies, {}, axes[1])
     axes[1].set(ylim=(-0.03, 1.05), xlabel="training step", ylabel="accuracy")
-    add_legend_beside(axes[1], list(axes[1].lines))
     if phases is not None:
         _shade_phases(phases, axes[1], named=False)
         _mark_times(phases, axes[1])
+    if shared := axes[0].get_legend():
+        shared.remove()
+    both = {line.get_label(): line for ax in axes for line in ax.lines}  # curves of one name look alike in both
+    add_legend(axes[1 if is_narrow(axes[0]) else 0], list(both.values()))
     return axes
 
 
@@ -88,7 +91,7 @@ def _set_log_time(ax: Axes, t: Floats) -> None:
     if t[0] > 0:
         ax.set_xscale("log")
     elif len(t) > 1:
-        ax.set_xscale("symlog", linthresh=t[1], linscale=0.3)
+        ax.set_xscale("symlog", linthresh=t[1], linscale=0.5)
     if len(t) > 1:
         ax.set_xlim(t[0], t[-1])
 

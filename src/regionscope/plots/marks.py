@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+import matplotlib.pyplot as plt
 import numpy as np
 import scipy
+import torch
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike
@@ -14,6 +16,7 @@ from regionscope.types import Floats
 
 FLAT = {784: (28, 28), 3072: (3, 32, 32)}  # inputs that are images laid out in a row: MNIST, CIFAR-10
 THUMBNAILS = 8  # of more points there are none unless they are asked for
+RIM = 1e-6  # of the domain: points so near its rim are inside
 SIDE, GAP = 0.14, 0.012  # of a thumbnail and around it, as a part of the axes
 
 
@@ -21,23 +24,31 @@ def draw_points(
     plane: Plane, ax: Axes, points: ArrayLike | Tensor | None, labels: Sequence[object] | None,
     images: ArrayLike | Tensor | bool | None,
 ) -> None:  # fmt: skip
-    """Mark points of a plane, with labels and thumbnails; see `regions`."""
+    """Mark points of a plane, with labels and thumbnails; see `regions`. Points outside the domain are left out."""
     places, inputs = _placed(plane, points)
-    if len(places) == 0:
+    shown = _chosen_images(inputs, images)
+    for name, given in (("labels", labels), ("images", shown)):
+        if given is not None and len(given) != len(places):
+            raise ValueError(f"{name} must be one a point, {len(places)}; got {len(given)}")
+    low, high = plane.domain.min(axis=0), plane.domain.max(axis=0)
+    inside = np.flatnonzero((np.abs(places - (low + high) / 2) <= 0.5 * (1 + RIM) * (high - low)).all(axis=1))
+    if len(inside) == 0:
         return
-    ax.scatter(*places.T, s=28, c="black", edgecolors="white", linewidths=0.9, zorder=5, clip_on=False)
-    if images is not False and (images is not None or len(places) <= THUMBNAILS):
-        given = inputs if images is None or images is True else as_array(images)
-        shown = _as_images(given)
-        if shown is not None:
-            _draw_thumbnails(places, shown, ax)
-        elif images is not None:
-            raise ValueError(f"images must be (n, height, width) or (n, 1 or 3, height, width), got {given.shape}")
+    x, y = places[inside].T
+    ax.scatter(x, y, s=28, c="black", edgecolors="white", linewidths=0.9, zorder=5, clip_on=False)
+    if shown is not None:
+        _draw_thumbnails(places[inside], shown[inside], ax)
+    if labels is not None:
+        _draw_labels(places[inside], [str(labels[int(i)]) for i in inside], ax)
+
+
+def _draw_labels(places: Floats, labels: list[str], ax: Axes) -> None:
+    """Words beside points, towards the middle of them."""
     centre = places.mean(axis=0) if len(places) > 1 else places[0] - 1
-    for place, label in zip(places, labels if labels is not None else (), strict=False):
-        inward = np.sign(centre - place)
+    for place, label in zip(places, labels, strict=True):
+        offset = np.sign(centre - place) * 1.1 * plt.rcParams["font.size"]
         ax.annotate(
-            str(label), tuple(place), xytext=tuple(9 * inward), textcoords="offset points", ha="center", va="center",
+            label, tuple(place), xytext=tuple(offset), textcoords="offset points", ha="center", va="center",
             fontweight="bold", zorder=6, path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )  # fmt: skip
 
@@ -54,7 +65,18 @@ def _placed(plane: Plane, points: ArrayLike | Tensor | None) -> tuple[Floats, Fl
             f"points must be (n, 2) on the plane or inputs (n, {', '.join(map(str, plane.origin.shape))}),"
             f" got {given.shape}"
         )
-    return plane.project(given), given
+    return plane.project(torch.from_numpy(given)), given
+
+
+def _chosen_images(inputs: Floats, images: ArrayLike | Tensor | bool | None) -> Floats | None:
+    """The pictures to show of points: `images`, or the inputs themselves if they are few and images."""
+    if images is False or (images is None and len(inputs) > THUMBNAILS):
+        return None
+    given = inputs if images is None or images is True else as_array(images)
+    shown = _as_images(given)
+    if shown is None and images is not None:
+        raise ValueError(f"images must be (n, height, width) or (n, 1 or 3, height, width), got {given.shape}")
+    return shown
 
 
 def _as_images(inputs: Floats) -> Floats | None:

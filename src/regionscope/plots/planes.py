@@ -17,7 +17,7 @@ from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.plots.marks import draw_points
 from regionscope.plots.style import (
     BOUNDARY,
-    add_legend_below,
+    add_legend,
     class_colours,
     layer_colours,
     layer_handles,
@@ -31,6 +31,7 @@ COLOURS = ("class", "gradient", "layer", "pattern", "none")
 MANY = 20_000  # cells, beyond which their sides would hide them
 DOTS = 5_000  # cells, beyond which vector files hold the cells as dots
 CLASSES = 20  # in a legend
+SEAM = 0.8  # points: sides of neighbours in their own colours leave no gap between them
 
 
 def regions(
@@ -59,7 +60,7 @@ def regions(
     """
     if colour not in (None, *COLOURS):
         raise ValueError(f"colour must be one of {', '.join(COLOURS)}, got {colour!r}")
-    ax = ax or new_axes(1.0)
+    ax = ax or new_axes(1.05)
     low, high = cells.plane.domain.min(axis=0), cells.plane.domain.max(axis=0)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="first axis", ylabel="second axis")
     ax.set_title(f"{len(cells):,} linear regions")
@@ -72,7 +73,7 @@ def regions(
     handles += FILLS[colour or _usual_colour(cells)](cells, ax)
     draw_points(cells.plane, ax, points, labels, images)
     if legend and handles:
-        add_legend_below(ax, handles)
+        add_legend(ax, handles, below=True)
     return ax
 
 
@@ -90,7 +91,7 @@ def _draw_boundaries(cells: PlaneCells, ax: Axes) -> list[Artist]:
     ends = cells.vertices[cells.edges.vertices]
     for k, colour in reversed(list(enumerate(layer_colours(layers)))):  # the first layer on top
         mine = ends[cells.edges.layer == k + 1]
-        width = thin() * (2 - k / max(1, layers - 1))
+        width = thin() * (2 - 0.8 * k / max(1, layers - 1))
         ax.add_collection(
             LineCollection(list(mine), colors=[colour], linewidths=width, zorder=2, rasterized=len(cells) > DOTS)
         )
@@ -113,7 +114,7 @@ def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
 def _add_polygons(polygons: list[Floats], ax: Axes) -> PolyCollection:
     many = len(polygons)
     added = PolyCollection(
-        polygons, edgecolors="face", linewidths=0.2, antialiased=many <= MANY, rasterized=many > DOTS, zorder=1
+        polygons, edgecolors="face", linewidths=SEAM, antialiased=many <= MANY, rasterized=many > DOTS, zorder=1
     )
     ax.add_collection(added)
     return added
@@ -122,7 +123,7 @@ def _add_polygons(polygons: list[Floats], ax: Axes) -> PolyCollection:
 def _fill_by_class(cells: PlaneCells, ax: Axes) -> list[Artist]:
     polygons, classes = _decided_polygons(cells)
     colours = class_colours(int(classes.max()) + 1)
-    _add_polygons(polygons, ax).set_facecolor(colours[classes])
+    _add_polygons(polygons, ax).set(facecolor=colours[classes])
     single = cells.outputs is not None and cells.outputs.shape[1] == 1
     names = ("output ≤ 0", "output > 0") if single else [f"class {c}" for c in range(len(colours))]
     return [Patch(color=colours[c], label=names[c]) for c in np.unique(classes)[:CLASSES]]
@@ -177,13 +178,13 @@ def _fill_by_gradient(cells: PlaneCells, ax: Axes) -> list[Artist]:
 
 
 def _fill_by_pattern(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    _add_polygons(cells.polygons, ax).set_facecolor(_pattern_colours(cells.packed_patterns))
+    _add_polygons(cells.polygons, ax).set(facecolor=_pattern_colours(cells.packed_patterns))
     return []
 
 
 def _fill_by_layer(cells: PlaneCells, ax: Axes) -> list[Artist]:
     mixed = 0.75 * _pattern_colours(_first_layer_patterns(cells)) + 0.25 * _pattern_colours(cells.packed_patterns)
-    _add_polygons(cells.polygons, ax).set_facecolor(mixed)
+    _add_polygons(cells.polygons, ax).set(facecolor=mixed)
     return []
 
 

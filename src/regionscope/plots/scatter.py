@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from regionscope.inequalities.bound import Bound
 from regionscope.measures.comparison import Comparison
-from regionscope.plots.style import BOUNDARY, HUES, MARKERS, OTHERS, add_legend_below, new_axes, new_figure
+from regionscope.plots.style import BOUNDARY, HUES, MARKERS, OTHERS, add_legend, new_axes, new_figure
 
 NETWORKS = (HUES["random"], HUES["train"], *OTHERS)
 UNJUDGED = "0.6"
@@ -43,17 +43,17 @@ def bounds(found: Sequence[Bound] | Mapping[str, Sequence[Bound]], ax: Axes | No
             place = min(max(b.ratio, low), 1e300) if b.ratio == b.ratio else low
             colour = {True: own, False: BOUNDARY, None: UNJUDGED}[b.holds]
             ax.scatter(
-                place, names.index(b.reference) + shift, s=30, marker=shape if place > low else "<",
-                facecolors="white" if b.printed else colour, edgecolors=colour, zorder=3 if b.printed else 2,
+                place, names.index(b.reference) + shift, marker=shape if place > low else "<",
+                s=64 if b.printed else 20, facecolors="none" if b.printed else colour, edgecolors=colour, zorder=2,
             )  # fmt: skip
-        ax.scatter([], [], s=30, marker=shape, color=own, label=network)
-    ax.scatter([], [], s=30, color=BOUNDARY, label="violated")
-    ax.scatter([], [], s=30, color=UNJUDGED, label="no verdict")
-    ax.scatter([], [], s=30, facecolors="white", edgecolors="black", label="as printed (filled: valid)")
+        ax.scatter([], [], s=20, marker=shape, color=own, label=network)
+    for colour, name in ((BOUNDARY, "violated"), (UNJUDGED, "no verdict"), ("black", "valid")):
+        ax.scatter([], [], s=20, color=colour, label=name)
+    ax.scatter([], [], s=64, facecolors="none", edgecolors="black", label="as printed")
     ax.axvline(1.0, color="black", lw=0.8, zorder=1)
     ax.set(xscale="log", yticks=range(len(names)), yticklabels=names, xlabel="left side / right side (1: attained)")
     ax.invert_yaxis()
     ax.grid(axis="y", color="0.92")
     ax.set_axisbelow(True)
-    add_legend_below(ax, ax.get_legend_handles_labels()[0])
+    add_legend(ax, ax.get_legend_handles_labels()[0], below=True)
     return ax

@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
+from numpy.typing import ArrayLike
 
 from regionscope.types import Floats
 
@@ -24,6 +25,8 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 MARKED = 12  # marks along a curve
 LEGEND_LAYERS = 8  # of more layers, five are named
+NARROW = 5.0  # inches
+AXES = 0.775  # of a figure's width, before there is a layout
 
 
 @contextmanager
@@ -48,15 +51,25 @@ def paper(columns: int = 1) -> Iterator[None]:
         yield
 
 
-def new_figure(height: float) -> Figure:
-    """As wide as matplotlib is set to, `height` times as high."""
-    width = plt.rcParams["figure.figsize"][0]
-    return plt.figure(figsize=(width, height * width), layout="constrained")
+def new_figure(height: float, entries: int = 0, *, below: bool | None = None) -> Figure:
+    """As wide as matplotlib is set to, `height` times as high; higher for a legend of so many entries below.
+
+    `below` says whether it is, as in `add_legend`.
+    """
+    width, size = plt.rcParams["figure.figsize"][0], plt.rcParams["font.size"] / 72
+    rows = -(-entries // _legend_columns(AXES * width)) if (width < NARROW if below is None else below) else 0
+    return plt.figure(figsize=(width, height * width + 1.7 * size * rows), layout="constrained")
 
 
-def new_axes(height: float) -> Axes:
-    """Of a figure of their own."""
-    return new_figure(height).add_subplot()
+def new_axes(height: float, entries: int = 0, *, below: bool | None = None) -> Axes:
+    """Those of a `new_figure`."""
+    return new_figure(height, entries, below=below).add_subplot()
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure that axes are in."""
+    figure: Figure = ax.figure.figure if isinstance(ax.figure, SubFigure) else ax.figure
+    return figure
 
 
 def thin() -> float:
@@ -64,7 +77,7 @@ def thin() -> float:
     return 0.4 * float(plt.rcParams["lines.linewidth"])
 
 
-def paled(colours: Any, white: float = 0.6) -> Floats:
+def paled(colours: ArrayLike, white: float = 0.6) -> Floats:
     """Colours (n, 3) mixed with that much white: areas under lines stay quiet."""
     return np.asarray(white + (1 - white) * np.asarray(colours, float)[..., :3])
 
@@ -82,7 +95,7 @@ def class_colours(count: int) -> Floats:
 
 def layer_colours(layers: int) -> Floats:
     """A dark colour for each layer, (layers, 3): from purple for the first to green for the last."""
-    return np.asarray(plt.get_cmap("viridis")(np.linspace(0, 0.75, max(1, layers))))[:layers, :3]
+    return np.asarray(plt.get_cmap("viridis")(np.linspace(0, 0.62, max(1, layers))))[:layers, :3]
 
 
 def layer_handles(layers: int) -> list[Line2D]:
@@ -115,17 +128,24 @@ def marked_places(values: Floats) -> slice:
     return slice(None, None, max(1, -(-len(values) // MARKED)))
 
 
-def add_legend_below(ax: Axes, handles: Sequence[Artist]) -> None:
-    """In as many columns as there is room for."""
-    width = ax.figure.get_figwidth() * ax.get_position().width  # inches
-    columns = min(len(handles), max(2, int(width / 1.1)))
+def is_narrow(ax: Axes) -> bool:
+    """Whether a legend beside the axes would leave them too little of the figure."""
+    return bool(figure_of(ax).get_figwidth() < NARROW)
+
+
+def add_legend(ax: Axes, handles: Sequence[Artist], *, below: bool | None = None) -> None:
+    """Beside the axes, or below them in as many columns as there is room for, as it is in a narrow figure."""
+    if not (is_narrow(ax) if below is None else below):
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        return
+    columns = _legend_columns(figure_of(ax).get_figwidth() * ax.get_position().width)
     room = ScaledTranslation(0, -4 * plt.rcParams["font.size"] / 72, ax.figure.dpi_scale_trans)  # for ticks and a label
     ax.legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=ax.transAxes + room,
-        ncols=columns, frameon=False, borderaxespad=0,
+        ncols=min(len(handles), columns), frameon=False, borderaxespad=0,
     )  # fmt: skip
 
 
-def add_legend_beside(ax: Axes, handles: Sequence[Artist]) -> None:
-    """On the right."""
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+def _legend_columns(width: float) -> int:
+    """How many of a legend fit side by side into so many inches."""
+    return max(2, int(width / (9.5 * plt.rcParams["font.size"] / 72)))

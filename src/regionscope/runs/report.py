@@ -112,25 +112,18 @@ def _planes_figure(run: Run) -> "Figure":
     across = min(3, len(chosen))
     down = -(-len(chosen) // across)
     figure = plt.figure(figsize=(WIDTH * across / 3, WIDTH / 3 * 1.1 * down + 0.4), layout="constrained")
-    named: dict[str, Artist] = {}
+    entries: dict[str, Artist] = {}
     for k, step in enumerate(chosen):
         cells = run.plane(step, name)
         ax = regions(cells, figure.add_subplot(down, across, k + 1))
         ax.set(title=f"step {step:,}: {len(cells):,} regions", xticks=[], yticks=[], xlabel="", ylabel="")
         if legend := ax.get_legend():  # one for all of them
-            named |= {
-                text.get_text(): handle
-                for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
-                if handle
-            }
+            pairs = zip(legend.get_texts(), legend.legend_handles, strict=True)
+            entries |= {text.get_text(): handle for text, handle in pairs if handle is not None}
             legend.remove()
-    if named:
-        in_order = sorted(named, key=lambda name: (name.startswith("class"), name))
+    if entries:
+        names = sorted(entries, key=lambda entry: (entry.startswith("class"), entry.startswith("decision"), entry))
         figure.legend(
-            [named[n] for n in in_order],
-            in_order,
-            loc="outside lower center",
-            ncols=min(len(named), 2 * across),
-            frameon=False,
+            [entries[entry] for entry in names], names, loc="outside lower center", ncols=2 * across, frameon=False
         )
     return figure
