@@ -25,7 +25,7 @@ HOUSE = {
     " region_bounds change bounds",
     "datasets": "files bunny sets",
     "runs": "processes monotone phases run monitor report",
-    "plots": "style marks planes lines curves scatter __init__",
+    "plots": "style estimates marks planes lines curves scatter __init__",
     "training": "models checkpoints config loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",

@@ -40,6 +40,12 @@ def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
     again = run("report", str(tmp_path / "run"), "--out", str(tmp_path / "again"))
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again" / "report.md").read_text() == (tmp_path / "report.md").read_text()
+    vector = run(
+        "report", str(tmp_path / "run"), "--out", str(tmp_path / "vector"), "--pictures", "svg", "--pictures", "pdf"
+    )
+    assert vector.returncode == 0, vector.stderr
+    names = {path.name for path in (tmp_path / "vector").iterdir()}
+    assert names == {"curves.svg", "curves.pdf", "planes.svg", "planes.pdf", "report.md"}
 
 
 def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:

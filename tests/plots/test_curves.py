@@ -1,6 +1,7 @@
 """Pictures of curves and lines: hues, dashes and marks."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.colors import rgb_to_hsv, to_rgb
 
 import regionscope as rs
 from regionscope import plots
-from regionscope.plots.style import curve_styles, figure_of, layer_colours
+from regionscope.plots.style import curve_styles, figure_of, layer_colours, marked_places
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def test_curves_differ_without_colour_and_probes_look_the_same_everywhere() -> N
     every = ["train", "test", "random", "uniform", "train, robust accuracy", "test, robust accuracy", "mine"]
     lines = plots.curve(t, dict.fromkeys(every, t)).lines
     assert len({(str(style["linestyle"]), style["marker"]) for style in curve_styles(every).values()}) == len(every)
-    assert all(5 <= len(t[line.get_markevery()]) <= 13 for line in lines)
+    assert 5 <= len(t[marked_places(np.asarray(t, np.float64))]) <= 13 and all(line.get_markevery() for line in lines)
     (alone,) = plots.curve(t, {"test": t}).lines
     assert (alone.get_marker(), alone.get_linestyle()) == (lines[1].get_marker(), lines[1].get_linestyle())
 
@@ -46,9 +47,9 @@ def test_accuracies_share_the_legend_of_the_curves() -> None:
     for width, place in ((1, 1), (2, 0)):  # below in one column, beside in two
         with plots.paper(width):
             axes = plots.training(t, {"train": t, "random": t}, {"train": t / 30, "test": t / 40})
-        legends = [ax.get_legend() for ax in axes]
-        assert legends[1 - place] is None and legends[place] is not None
-        assert [text.get_text() for text in legends[place].get_texts()] == ["train", "random", "test"]
+        legend = axes[place].get_legend()
+        assert axes[1 - place].get_legend() is None and legend is not None
+        assert [text.get_text() for text in legend.get_texts()] == ["train", "random", "test"]
 
 
 def test_a_legend_leaves_the_axes_most_of_a_column() -> None:
@@ -68,7 +69,7 @@ def test_a_line_has_a_mark_for_every_breakpoint_in_the_colour_of_its_layer() -> 
     torch.manual_seed(0)
     cells = rs.line_cells(mlp(1, 8, 8, 2), torch.tensor([-3.0]), torch.tensor([3.0]))
     ax = cells.plot()
-    marks = [c for c in ax.collections if isinstance(c, LineCollection)]
+    marks: list[Any] = [c for c in ax.collections if isinstance(c, LineCollection)]
     assert [len(c.get_segments()) for c in marks] == [(cells.layers == k).sum() for k in (1, 2)]
     assert sum(len(c.get_segments()) for c in marks) == len(cells) - 1
     assert [to_rgb(c.get_colors()[0]) for c in marks] == [*map(tuple, layer_colours(2))]
@@ -87,5 +88,5 @@ def test_the_marks_of_a_line_are_below_its_outputs() -> None:
     cells = rs.line_cells(mlp(1, 8, 8, 1), torch.tensor([-3.0]), torch.tensor([3.0]))
     ax = cells.plot()
     low, high = ax.get_ylim()
-    top = max(segment[:, 1].max() for c in ax.collections for segment in c.get_segments())  # type: ignore[attr-defined]
+    top = max(segment[:, 1].max() for c in ax.collections for segment in c.get_segments())
     assert cells.corner_outputs.min() > low + top * (high - low)

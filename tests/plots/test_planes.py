@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,7 +41,7 @@ def square(model: nn.Module) -> rs.PlaneCells:
     return rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2, dtype=torch.float64), radius=2.0))
 
 
-def found(ax: Axes, kind: type) -> list[object]:
+def found(ax: Axes, kind: type) -> list[Any]:
     return [artist for artist in ax.collections if type(artist) is kind]
 
 
@@ -87,10 +88,9 @@ def test_one_output_is_filled_by_its_gradient_norm_with_a_colour_bar() -> None:
     cells = square(model)
     ax = cells.plot()
     (polygons,) = found(ax, PolyCollection)
-    assert isinstance(polygons, PolyCollection)
     centres = torch.from_numpy(cells.centres).requires_grad_()
     (gradient,) = torch.autograd.grad(model(centres).sum(), centres)
-    np.testing.assert_allclose(polygons.get_array(), gradient.norm(dim=1).clamp_min(1e-12))
+    np.testing.assert_allclose(np.asarray(polygons.get_array()), gradient.norm(dim=1).clamp_min(1e-12))
     (bar,) = [other for other in figure_of(ax).axes if other is not ax]
     assert bar.get_ylabel() == "gradient norm along the plane"
     colours = polygons.cmap(np.linspace(0, 1, 50))[:, :3] @ (0.299, 0.587, 0.114)
@@ -101,7 +101,7 @@ def test_one_output_is_filled_by_its_gradient_norm_with_a_colour_bar() -> None:
 def test_patterns_have_a_colour_each_and_none_has_no_fill() -> None:
     cells = square(network(2, 6, 3))
     (polygons,) = found(cells.plot(colour="pattern"), PolyCollection)
-    assert len(np.unique(polygons.get_facecolor(), axis=0)) == len(cells)  # type: ignore[attr-defined]
+    assert len(np.unique(polygons.get_facecolor(), axis=0)) == len(cells)
     assert not found(cells.plot(colour="none"), PolyCollection)
     with pytest.raises(ValueError, match="colour must be one of class"):
         cells.plot(colour="mood")
@@ -110,7 +110,7 @@ def test_patterns_have_a_colour_each_and_none_has_no_fill() -> None:
 def test_by_layer_cells_of_one_first_pattern_are_alike() -> None:
     cells = square(network(2, 5, 8, 2))
     (polygons,) = found(cells.plot(colour="layer"), PolyCollection)
-    colours = np.asarray(polygons.get_facecolor())[:, :3]  # type: ignore[attr-defined]
+    colours = np.asarray(polygons.get_facecolor())[:, :3]
     first = np.unique(cells.patterns[:, :5], axis=0, return_inverse=True)[1].ravel()
     assert len(np.unique(first)) < len(cells)
     within = [np.ptp(colours[first == k], axis=0).max() for k in np.unique(first)]
@@ -120,7 +120,7 @@ def test_by_layer_cells_of_one_first_pattern_are_alike() -> None:
 def test_sides_have_the_colour_of_their_layer_and_the_decision_is_red() -> None:
     cells = square(network(2, 5, 6, 4, 3))
     ax = cells.plot()
-    lines = {to_rgb(c.get_colors()[0]): len(c.get_segments()) for c in found(ax, LineCollection)}  # type: ignore[attr-defined]
+    lines = {to_rgb(c.get_colors()[0]): len(c.get_segments()) for c in found(ax, LineCollection)}
     for k, colour in enumerate(layer_colours(3)):
         assert lines[tuple(colour)] == (cells.edges.layer == k + 1).sum() > 0
     assert lines[to_rgb(BOUNDARY)] == len(cells.decision_boundary().segments) > 0
@@ -148,7 +148,7 @@ def digits(*shape: int) -> Tensor:
 
 def marks(ax: Axes) -> Floats:
     (dots,) = found(ax, PathCollection)
-    return np.asarray(dots.get_offsets())  # type: ignore[attr-defined]
+    return np.asarray(dots.get_offsets())
 
 
 @pytest.mark.parametrize("shape", [(784,), (28, 28), (1, 12, 12), (3, 8, 8), (3072,)])

@@ -99,9 +99,8 @@ def _draw_boundaries(cells: PlaneCells, ax: Axes) -> list[Artist]:
 
 
 def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    width = 4.5 * thin()
+    width, segments = 4.5 * thin(), list(cells.decision_boundary().segments)
     for colour, more, order in (("white", 1.6 * thin(), 2.9), (BOUNDARY, 0.0, 3)):  # a rim keeps it apart from lines
-        segments = list(cells.decision_boundary().segments)
         ax.add_collection(
             LineCollection(segments, colors=colour, linewidths=width + more, zorder=order, capstyle="round")
         )
