@@ -91,7 +91,7 @@ def test_one_output_is_filled_by_its_gradient_norm_with_a_colour_bar() -> None:
     centres = torch.from_numpy(cells.centres).requires_grad_()
     (gradient,) = torch.autograd.grad(model(centres).sum(), centres)
     np.testing.assert_allclose(np.asarray(polygons.get_array()), gradient.norm(dim=1).clamp_min(1e-12))
-    (bar,) = [other for other in figure_of(ax).axes if other is not ax]
+    (bar,) = ax.child_axes
     assert bar.get_ylabel() == "gradient norm along the plane"
     colours = polygons.cmap(np.linspace(0, 1, 50))[:, :3] @ (0.299, 0.587, 0.114)
     assert (np.diff(colours) > 0).all()  # also without colour

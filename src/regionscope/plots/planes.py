@@ -28,7 +28,9 @@ from regionscope.plots.style import (
 from regionscope.types import Floats, Indices, Words
 
 COLOURS = ("class", "gradient", "layer", "pattern", "none")
-MANY = 20_000  # cells, beyond which their sides would hide them
+FEW = 1_500  # cells; sides of more are thinner
+MANY = 200_000  # cells, beyond which their sides would hide everything
+SMOOTH = 20_000  # cells, beyond which their edges are not smoothed, for speed
 DOTS = 5_000  # cells, beyond which vector files hold the cells as dots
 CLASSES = 20  # in a legend
 SEAM = 0.8  # points: sides of neighbours in their own colours leave no gap between them
@@ -51,7 +53,7 @@ def regions(
     `colour` fills the cells by the "class" that is largest there, cut where it changes; the "gradient" norm along the
     plane; "pattern", a pale colour each; "layer", the same but alike for one pattern of the first layer; or "none". By
     default the class if there are several outputs, else the gradient. `boundaries` draws the sides of cells in the
-    colour of their layer (by default if there are at most 20,000 cells), `decision` the decision boundary in red (by
+    colour of their layer (by default if there are at most 200,000 cells), `decision` the decision boundary in red (by
     default if there are several outputs).
 
     `points` are marked: (n, 2) in plane coordinates, or inputs (n, ...), each at its nearest point of the plane; by
@@ -88,10 +90,10 @@ def _usual_colour(cells: PlaneCells) -> str:
 
 def _draw_boundaries(cells: PlaneCells, ax: Axes) -> list[Artist]:
     layers = max((site.layer for site in cells.sites), default=0)
-    ends = cells.vertices[cells.edges.vertices]
+    ends, finer = cells.vertices[cells.edges.vertices], min(1.0, (FEW / len(cells)) ** 0.5)
     for k, colour in reversed(list(enumerate(layer_colours(layers)))):  # the first layer on top
         mine = ends[cells.edges.layer == k + 1]
-        width = thin() * (2 - 0.8 * k / max(1, layers - 1))
+        width = finer * thin() * (2 - 0.8 * k / max(1, layers - 1))
         ax.add_collection(
             LineCollection(list(mine), colors=[colour], linewidths=width, zorder=2, rasterized=len(cells) > DOTS)
         )
@@ -113,7 +115,7 @@ def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
 def _add_polygons(polygons: list[Floats], ax: Axes) -> PolyCollection:
     many = len(polygons)
     added = PolyCollection(
-        polygons, edgecolors="face", linewidths=SEAM, antialiased=many <= MANY, rasterized=many > DOTS, zorder=1
+        polygons, edgecolors="face", linewidths=SEAM, antialiased=many <= SMOOTH, rasterized=many > DOTS, zorder=1
     )
     ax.add_collection(added)
     return added
@@ -172,7 +174,8 @@ def _fill_by_gradient(cells: PlaneCells, ax: Axes) -> list[Artist]:
     low = max(norms.min(), 1e-4 * norms.max())  # cells without any slope do not stretch the scale
     polygons = _add_polygons(cells.polygons, ax)
     polygons.set(array=norms, cmap=pale_map("cividis"), norm=LogNorm(low, norms.max()) if log else Normalize())
-    ax.figure.colorbar(polygons, ax=ax, label="gradient norm along the plane", shrink=0.8)
+    bar = ax.inset_axes((1.03, 0, 0.04, 1))  # as high as the cells
+    ax.figure.colorbar(polygons, cax=bar, label="gradient norm along the plane")
     return []
 
 
