@@ -9,7 +9,7 @@ from torch import Tensor
 from regionscope.inequalities import complexity_bounds, norm_bounds, region_bounds
 from regionscope.inequalities.bound import Bound, Samples, inequality
 from regionscope.inequalities.chains import chain_of
-from regionscope.inequalities.constants import KINDS, constants
+from regionscope.inequalities.constants import KINDS, constants_of
 from regionscope.inequalities.representation import balanced_cost
 from regionscope.inequalities.sampling import measured_samples
 from regionscope.inequalities.univariate import univariate_certificate
@@ -65,7 +65,7 @@ def bounds(
         net, points, chain, sigma=sigma, eta=eta, eps=eps, draws=draws, generator=generator, batch_size=batch_size,
         show_progress=show_progress,
     )  # fmt: skip
-    c = constants(net, chain, samples, sigma=sigma, eta=eta, eps=eps, kind=constants_from)
+    c = constants_of(net, chain, samples, sigma=sigma, eta=eta, eps=eps, kind=constants_from)
     cost = balanced_cost(net, chain)
     found = [row for rows in OF_COMPLEXITY for row in rows(c, samples)]
     found += norm_bounds.upper_by_norm(c, samples, None if cost is None else cost.cost)

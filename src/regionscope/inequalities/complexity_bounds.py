@@ -39,7 +39,7 @@ def _times(factor: float, name: str) -> Statistic:
     return lambda m: factor * m[name].sum(axis=-1)
 
 
-def fixed(number: float) -> Statistic:
+def constant_side(number: float) -> Statistic:
     """A side that does not depend on the points."""
     return lambda m: number
 
@@ -230,7 +230,7 @@ def _ratio(a: float, b: float) -> float:
 
 
 def gradient_constant(c: Constants, samples: Samples) -> Iterator[Bound]:
-    """Largest |grad z_i| met on the data <= C_grad (LC Cor. 13); printed: max_l |W_l ... W_1|_op, see `constants`."""
+    """Largest |grad z_i| met on the data <= C_grad (LC Cor. 13); printed: max_l |W_l ... W_1|_op, see `constants_of`."""
     yield from _constant_rows(
         samples, "largest gradient", "LC Cor. 13 (C_grad)", c.met_gradient, c.printed_gradient, c.largest_gradient, c
     )
@@ -262,6 +262,6 @@ def _constant_rows(
             else "some operator norms are bounds, by |A|_1 |A|_inf"
         )
         yield inequality(
-            samples, name, reference, printed=is_printed, left=fixed(met), right=fixed(bound),
+            samples, name, reference, printed=is_printed, left=constant_side(met), right=constant_side(bound),
             terms=terms, note=note,
         )  # fmt: skip

@@ -71,7 +71,7 @@ class Constants:
         return float(self.unit_gradient.max())
 
 
-def constants(
+def constants_of(
     net: Network, chain: Chain | None, samples: Samples, *, sigma: float, eta: float, eps: float, kind: str
 ) -> Constants:
     """All constants for a network; "product" needs a chain, others get "data".

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from regionscope.inequalities.bound import Bound, Samples, Statistic, inequality, unavailable_inequality
-from regionscope.inequalities.complexity_bounds import NO_CHAIN, fixed, total
+from regionscope.inequalities.complexity_bounds import NO_CHAIN, constant_side, total
 from regionscope.inequalities.constants import Constants
 from regionscope.types import Floats
 
@@ -42,7 +42,7 @@ def upper_by_norm(c: Constants, samples: Samples, cost: float | None) -> Iterato
     right = c.breakpoints * c.bias * float((np.sqrt(c.widths) * (squares / layers) ** (layers / 2)).sum())
     parts: dict[str, Statistic | float] = {f"|theta_<={k}|": math.sqrt(s) for k, s in zip(layers, squares, strict=True)}
     yield inequality(
-        samples, name, reference, printed=False, left=total("LC"), right=fixed(right),
+        samples, name, reference, printed=False, left=total("LC"), right=constant_side(right),
         terms={"LC": total("LC"), "C_bias": c.bias, **parts},
     )  # fmt: skip
 

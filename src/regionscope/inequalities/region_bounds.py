@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regionscope.inequalities.bound import Bound, Samples, Statistic, inequality
-from regionscope.inequalities.complexity_bounds import fixed, total
+from regionscope.inequalities.complexity_bounds import constant_side, total
 from regionscope.inequalities.constants import Constants
 from regionscope.measures.expected import expected_line_regions
 from regionscope.tracing.network import Network
@@ -81,7 +81,7 @@ def boundary_volume(c: Constants, samples: Samples) -> Iterator[Bound]:
         (False, c.largest_gradient, c.breakpoints * c.bias * gradients),
     ):
         yield inequality(
-            samples, name, reference, printed=printed, restated=not printed, left=total("density"), right=fixed(right),
+            samples, name, reference, printed=printed, restated=not printed, left=total("density"), right=constant_side(right),
             terms={
                 "boundary volume": total("density"), "C_grad": most, "C_bias": c.bias, "T": c.breakpoints,
                 "units": c.units, "per unit": lambda m: m["density"].sum(axis=-1) / c.units,
