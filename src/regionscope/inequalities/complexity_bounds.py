@@ -230,7 +230,7 @@ def _ratio(a: float, b: float) -> float:
 
 
 def gradient_constant(c: Constants, samples: Samples) -> Iterator[Bound]:
-    """Largest |grad z_i| met on the data <= C_grad (LC Cor. 13); printed: max_l |W_l ... W_1|_op, see `constants_of`."""
+    """Largest |grad z_i| met on the data <= C_grad (LC Cor. 13), printed max_l |W_l ... W_1|_op; see `constants_of`."""
     yield from _constant_rows(
         samples, "largest gradient", "LC Cor. 13 (C_grad)", c.met_gradient, c.printed_gradient, c.largest_gradient, c
     )

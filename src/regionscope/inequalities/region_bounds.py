@@ -81,7 +81,8 @@ def boundary_volume(c: Constants, samples: Samples) -> Iterator[Bound]:
         (False, c.largest_gradient, c.breakpoints * c.bias * gradients),
     ):
         yield inequality(
-            samples, name, reference, printed=printed, restated=not printed, left=total("density"), right=constant_side(right),
+            samples, name, reference, printed=printed, restated=not printed,
+            left=total("density"), right=constant_side(right),
             terms={
                 "boundary volume": total("density"), "C_grad": most, "C_bias": c.bias, "T": c.breakpoints,
                 "units": c.units, "per unit": lambda m: m["density"].sum(axis=-1) / c.units,

@@ -72,7 +72,8 @@ def _one_draw(
     v, s = torch.cat(values, dim=1), torch.cat(slopes, dim=1)
     shifted = torch.cat([v_ - noise[net.entries.index(e)] for v_, e in zip(values, net.entries, strict=True)], dim=1)
     weights = [
-        s_[:, None] * gaussian(z[:, None] - torch.tensor(site.breakpoints).to(z)[:, None], sigma)
+        s_[:, None]
+        * gaussian(z[:, None] - torch.tensor(site.breakpoints, dtype=z.dtype, device=z.device)[:, None], sigma)
         for s_, z, site in zip(slopes, values, net.sites, strict=True)
     ]  # (n, breakpoints, units)
     uniform = [numbers.uniform((number, i, 1), x, *w.shape[1:]) for i, w in enumerate(weights)]
