@@ -15,9 +15,10 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope import plots
 from regionscope.datasets.sets import mnist_sample
+from regionscope.plots.style import BOUNDARY, HUES, figure_of
 
 HERE = Path(__file__).parent
-RED, BLUE = "#d62728", "C0"
+VALID = HUES["random"]
 
 
 def network(*widths: int, weights: list[Tensor] | None = None) -> nn.Sequential:
@@ -57,7 +58,7 @@ def table(found: dict[str, list[rs.Bound]]) -> str:
     head = [cell for name in head for cell in name.split(" | ")]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for rows in zip(*found.values(), strict=True):
-        cells = [rows[0].reference, "printed" if rows[0].printed else "valid"]
+        cells = [rows[0].reference, rows[0].kind]
         for b in rows:
             cells += [f"{b.left:.3g}", f"{b.right:.3g}", f"{b.ratio:.2g}", b.verdict]
         lines.append("| " + " | ".join(cells) + " |")
@@ -70,11 +71,13 @@ def ratios(reference: str, rows: list[list[rs.Bound]]) -> tuple[list[float], lis
     return [p for p, _ in pairs], [v for _, v in pairs]
 
 
-def curve(ax: plt.Axes, title: str, label: str, x: np.ndarray, reference: str, rows: list[list[rs.Bound]]) -> None:
+def draw_ratios(
+    ax: plt.Axes, title: str, label: str, x: np.ndarray, reference: str, rows: list[list[rs.Bound]]
+) -> None:
     printed, valid = ratios(reference, rows)
-    ax.plot(x, printed, "o-", color=RED, mfc="none", ms=4, label="as printed")
-    ax.plot(x, valid, "o-", color=BLUE, ms=4, label="valid")
-    ax.axhline(1.0, color="black", lw=0.8)
+    ax.plot(x, printed, "o--", color=BOUNDARY, mfc="none", ms=7, label="as printed")
+    ax.plot(x, valid, "s-", color=VALID, ms=4, label="valid")
+    ax.axhline(1.0, color="black", lw=0.8, zorder=0)
     ax.set(xscale="log", yscale="log", xlabel=label, ylabel="left / right")
     ax.set_title(title, fontsize=9)
     ax.tick_params(labelsize=7)
@@ -86,7 +89,7 @@ def counterexamples(path: Path) -> None:
     zero, one = torch.zeros(2, 1).double(), torch.ones(2, 1).double()
     n = np.array([1, 4, 16, 64, 256])
     rows = [rs.bounds(network(1, k, 1, weights=[torch.ones(k, 1), torch.ones(1, k)]), zero, eps=0.01) for k in n]
-    curve(axes[0, 0], "Thm 5 (11): n units of weight 1, one input", "n", n, "LC Thm 5 (11)", rows)
+    draw_ratios(axes[0, 0], "Thm 5 (11): n units of weight 1, one input", "n", n, "LC Thm 5 (11)", rows)
     s = np.geomspace(0.1, 100, 7)
     rows = [
         rs.bounds(
@@ -95,12 +98,12 @@ def counterexamples(path: Path) -> None:
         )
         for t in s
     ]  # fmt: skip
-    curve(axes[0, 1], "Thm 5 (12): J = eps times identity", "eps", s, "LC Thm 5 (12)", rows)
+    draw_ratios(axes[0, 1], "Thm 5 (12): J = eps times identity", "eps", s, "LC Thm 5 (12)", rows)
     a = np.geomspace(0.01, 1000, 6)
     rows = [
         rs.bounds(network(1, 1, 1, weights=[torch.tensor([[t]]), torch.tensor([[1 / t]])]), zero, sigma=1.0) for t in a
     ]
-    curve(axes[0, 2], "Prop. 8: relu(ax)/a, one function", "a", a, "LC Prop. 8 (14)", rows)
+    draw_ratios(axes[0, 2], "Prop. 8: relu(ax)/a, one function", "a", a, "LC Prop. 8 (14)", rows)
     m = np.geomspace(0.1, 1000, 9)
     rows = [
         rs.bounds(
@@ -109,7 +112,7 @@ def counterexamples(path: Path) -> None:
         )
         for t in m
     ]  # fmt: skip
-    curve(axes[1, 0], "Cor. 13, C_grad: m |x|", "m", m, "LC Cor. 13 (C_grad)", rows)
+    draw_ratios(axes[1, 0], "Cor. 13, C_grad: m |x|", "m", m, "LC Cor. 13 (C_grad)", rows)
     w = np.geomspace(0.1, 1000, 9)
     changes = []
     for t in w:
@@ -118,10 +121,10 @@ def counterexamples(path: Path) -> None:
         assert isinstance(first, nn.Linear)
         first.bias.data.fill_(1.0)
         changes.append(rs.complexity_change(before, after, zero, sigma=1.0))
-    curve(axes[1, 1], "Prop. 17: weight w, threshold moved by sigma", "w", w, "LC Prop. 17", changes)
+    draw_ratios(axes[1, 1], "Prop. 17: weight w, threshold moved by sigma", "w", w, "LC Prop. 17", changes)
     certificate(axes[1, 2])
     axes[0, 0].legend(fontsize=7)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=130)
 
 
 def certificate(ax: plt.Axes) -> None:
@@ -135,8 +138,8 @@ def certificate(ax: plt.Axes) -> None:
     found = rs.univariate_certificate(model, x, density=np.histogram(data.numpy(), bins=40, density=True))
     print(f"univariate certificate: tightness {found.tightness:.3f}, TV {found.total_variation:.3f}")
     ax.plot(found.points, model(x).detach().numpy(), color="0.6", lw=1, label="N(x)")
-    ax.plot(found.points, found.distance, color="black", lw=1, label="distance to the other sign")
-    ax.plot(found.points, found.certified, color=BLUE, lw=1.6, label="certified by Prop. 6")
+    ax.plot(found.points, found.distance, color="black", lw=1.2, label="distance to the other sign")
+    ax.plot(found.points, found.certified, color=VALID, lw=1.8, ls="--", label="certified by Prop. 6")
     ax.axhline(0, color="black", lw=0.6)
     ax.set(xlabel="x", ylabel="radius")
     ax.set_title("Prop. 6: normal data, N = 1 - 2 relu(|x| - 1.5)", fontsize=9)
@@ -147,7 +150,7 @@ def certificate(ax: plt.Axes) -> None:
 def main() -> None:
     torch.manual_seed(0)
     found, cost = trained_on_digits(300)
-    plots.bounds(found).figure.savefig(HERE / "what-holds-mnist.png", dpi=110)
+    figure_of(plots.bounds(found)).savefig(HERE / "what-holds-mnist.png", dpi=130)
     counterexamples(HERE / "what-holds-counterexamples.png")
     print(f"representation cost {cost.cost:.2f}, norm {cost.norm:.2f}, imbalance {cost.imbalance:.2f}")
     page = HERE / "what-holds.md"

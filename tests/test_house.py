@@ -24,16 +24,17 @@ HOUSE = {
     " crossings confirmations region_count comparison rank variation distance attacks robustness table",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",
-    "plots": "",
     "datasets": "files bunny sets",
     "runs": "processes monotone phases record run watched monitor report",
+    "plots": "style estimates marks planes lines curves scatter __init__",
     "training": "models checkpoints config loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
     "cli": "models checkpoints runs __init__",
 }
-LATE = {"plots", "geometry.certificates"}  # above what they take, and imported by it when they are asked for
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
+# above what they take, and imported by it when they are asked for
+LATE = {"geometry.certificates", *(file for file in ORDER if file.startswith("plots."))}
 
 
 def place(module: str) -> int:

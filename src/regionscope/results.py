@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +94,11 @@ class Estimate:
             raise ImportError("to_pandas needs pandas: pip install 'regionscope[pandas]'") from error
         return pandas.DataFrame(self.columns()).rename_axis("point")
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """The mean of each layer, or how the points are spread if there is one; see `regionscope.plots.estimate`."""
-        from regionscope import plots
+        from regionscope.plots.estimates import estimate
 
-        return plots.estimate(self, ax)
+        return estimate(self, ax)
 
 
 def joint_estimate(parts: Sequence[Estimate], *, interleaved: bool = False) -> Estimate:

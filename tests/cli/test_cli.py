@@ -40,6 +40,12 @@ def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
     again = run("report", str(tmp_path / "run"), "--out", str(tmp_path / "again"))
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again" / "report.md").read_text() == (tmp_path / "report.md").read_text()
+    vector = run(
+        "report", str(tmp_path / "run"), "--out", str(tmp_path / "vector"), "--pictures", "svg", "--pictures", "pdf"
+    )
+    assert vector.returncode == 0, vector.stderr
+    names = {path.name for path in (tmp_path / "vector").iterdir()}
+    assert names == {"curves.svg", "curves.pdf", "planes.svg", "planes.pdf", "report.md"}
 
 
 def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
@@ -54,8 +60,12 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "certificate holds" in result.stdout
-    assert (tmp_path / "a.svg").stat().st_size > 5000
-    assert f"{len(rs.PlaneCells.load(tmp_path / 'a.npz'))} linear regions" in result.stdout
+    cells = rs.PlaneCells.load(tmp_path / "a.npz")
+    assert f"{len(cells)} linear regions" in result.stdout
+    picture = (tmp_path / "a.svg").read_text()
+    assert picture.count("<path") > len(cells)  # each is drawn
+    assert picture.count("<image") == 3  # the digits that the plane passes through
+    assert f"<!-- {len(cells)} linear regions -->" in picture and "<!-- decision boundary -->" in picture
 
 
 def test_regions_of_a_network_with_two_inputs_and_a_random_plane(tmp_path: Path) -> None:
@@ -219,7 +229,7 @@ def test_an_unknown_command_fails() -> None:
 
 def test_bounds_print_both_forms_of_every_inequality(tmp_path: Path) -> None:
     saved(mlp(784, 12, 10), tmp_path / "net.safetensors")
-    out, plot = tmp_path / "b.json", tmp_path / "b.png"
+    out, plot = tmp_path / "b.json", tmp_path / "b.svg"
     result = run(
         "bounds", str(tmp_path / "net.safetensors"), "--count", "10", "--out", str(out), "--plot", str(plot), "--terms"
     )
@@ -227,4 +237,7 @@ def test_bounds_print_both_forms_of_every_inequality(tmp_path: Path) -> None:
     assert "LC Thm 7 (13)" in result.stdout and "printed" in result.stdout and "C_bias" in result.stdout
     found = json.loads(out.read_text())
     assert all(row["holds"] is not False for row in found if not row["printed"])
-    assert plot.stat().st_size > 5000
+    drawn = plot.read_text()
+    assert all(f"<!-- {row['reference']} -->" in drawn for row in found if row["left"] is not None)
+    assert {row["source"] for row in found} >= {"LC Prop. 8", "HR Cor. 7"}
+    assert "as restated" in result.stdout

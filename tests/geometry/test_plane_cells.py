@@ -420,21 +420,6 @@ def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
         rs.PlaneCells.load(path)
 
 
-@pytest.mark.parametrize("colour", ["pattern", "layer", "gradient", "class", "none"])
-def test_pictures_are_drawn(colour: str, tmp_path: Path) -> None:
-    cells = rs.plane_cells(case("dense").model, plane_of(case("dense")))
-    figure = cells.plot(colour=colour, points=[[0.0, 0.0]], labels=["x"]).figure
-    for kind in ("png", "svg"):
-        figure.savefig(tmp_path / f"cells.{kind}")
-        assert (tmp_path / f"cells.{kind}").stat().st_size > 5000
-
-
-def test_a_colour_that_does_not_exist_is_named() -> None:
-    cells = rs.plane_cells(case("one_unit").model, plane_of(case("one_unit")))
-    with pytest.raises(ValueError, match="colour must be one of pattern"):
-        cells.plot(colour="mood")
-
-
 def test_a_runaway_is_stopped() -> None:
     with pytest.raises(rs.TooManyCells, match=r"max_cells=20 cells while cutting by '3:0' \(layer 2\)"):
         rs.plane_cells(case("dense").model, plane_of(case("dense")), max_cells=20)

@@ -117,14 +117,17 @@ def test_masks_break_the_printed_gradient_constant() -> None:
 
 def test_masks_break_the_printed_lipschitz_constant_and_theorem_7() -> None:
     model = mlp(1, 1, 1, 2, 1)
-    set_to(model, [[1.0]], [[1.0]], [[100.0], [-100.0]], [[1.0, 1.0]])
+    set_to(model, [[1.0]], [[1.0]], [[100.0], [-100.0]], [[1.0, 1.0]], biases=[0.0, 1.0])
+    third = model[4]
+    assert isinstance(third, nn.Linear)
+    third.bias.data = torch.tensor([1.0, -1.0])  # so that every unit is seen where it bends
     found = rs.bounds(model, torch.ones(2, 1), sigma=0.01)
     printed, valid = rows(found, "LC eq. 42 (C_l)")
     assert printed.left == pytest.approx(100.0) and printed.right == pytest.approx(math.sqrt(2))
     assert (printed.holds, valid.holds) == (False, True)
     printed, valid = rows(found, "LC Thm 7 (13)")
     assert printed.left == pytest.approx((300 / math.sqrt(2) - 202) * printed.terms["c_eta"].value)
-    assert printed.right == 0.0
+    assert printed.right == printed.terms["B"].value == 0.0
     assert (printed.holds, valid.holds) == (False, True)
 
 
@@ -451,3 +454,108 @@ def test_verdicts_are_statistical() -> None:
 def test_options_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rs.bounds(mlp(2, 3, 1), torch.zeros(2, 2), **options)  # type: ignore[arg-type]
+
+
+def chain_of_units(*numbers: float) -> nn.Sequential:
+    """One unit a layer, weights and biases in turn."""
+    model = mlp(*[1] * (len(numbers) // 2 + 1)).double()
+    set_to(model, *[[[w]] for w in numbers[::2]], biases=numbers[1::2])
+    return model
+
+
+def terms_of(model: nn.Module, x: Tensor, **options: float) -> tuple[dict[str, float], rs.Bound]:
+    """The terms of Cor. 3 (8) in its valid form, and that row."""
+    found = rs.bounds(model, x, generator=torch.Generator().manual_seed(0), **options)  # type: ignore[arg-type]
+    assert_valid_forms_hold(found)
+    _, valid = rows(found, "LC Cor. 3 (8)")
+    return {name: term.value for name, term in valid.terms.items()}, valid
+
+
+def test_a_unit_is_good_by_the_noise_of_the_others() -> None:
+    # relu(x - n1) - 0.02 - n2: the first bend is seen if the second unit is open where the first gives 0,
+    # P(n2 < -0.02); by its own noise it would always be seen at x = 1, where it is open
+    p = float(torch.distributions.Normal(0.0, 0.05).cdf(torch.tensor(-0.02)))
+    for place in (0.0, 1.0):
+        x = torch.full((4000, 1), place, dtype=torch.float64)
+        t, _ = terms_of(chain_of_units(1.0, 0.0, 1.0, -0.02, 1.0, 0.0), x, sigma=0.05, draws=1)
+        assert t["B"] == pytest.approx(1 - p, abs=0.04)
+        if place == 0.0:
+            first = p / (0.05 * math.sqrt(2 * math.pi))
+            second = rs.local_complexity(
+                chain_of_units(1.0, 0.0, 1.0, -0.02, 1.0, 0.0), x[:1], sigma=0.05, draws=20_000,
+                generator=torch.Generator().manual_seed(1),
+            ).per_layer  # fmt: skip
+            assert second is not None
+            assert t["LC"] == pytest.approx(first + second[0, 1], rel=0.06)
+
+
+def test_a_bend_that_a_closed_unit_hides_has_no_complexity() -> None:
+    # relu(100 relu(x - n1) - 0.2 - n2): the second unit is closed where the first bends, however the first is moved
+    x = torch.linspace(-1, 1, 401, dtype=torch.float64)[:, None]
+    model = chain_of_units(1.0, 0.0, 100.0, -0.2, 1.0, 0.0)
+    t, _ = terms_of(model, x, sigma=0.05, draws=16)
+    assert t["B"] == pytest.approx(1.0, abs=0.01)
+    lc = rs.local_complexity(model, x, sigma=0.05, draws=64, generator=torch.Generator().manual_seed(1))
+    assert t["LC"] == pytest.approx(lc.mean, abs=4 * (lc.stderr + 0.05))
+
+
+def brute_force_goods(weights: list[Tensor], biases: list[Tensor], x: Tensor) -> float:
+    """How many units of a dense ReLU network are good when put to their bend: an open unit in every later layer."""
+    total = 0
+    for layer in range(len(weights) - 1):
+        for unit in range(len(weights[layer])):
+            h, open_ = x, True
+            for k, (w, b) in enumerate(zip(weights[:-1], biases[:-1], strict=True)):
+                h = (w @ h + b).clamp_min(0)
+                if k == layer:
+                    h[unit] = 0.0
+                open_ = open_ and (k <= layer or bool((h > 0).any()))
+            total += open_
+    return total
+
+
+def test_the_number_that_are_not_good_is_that_of_a_count_unit_by_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(3)
+    model = mlp(2, 6, 3, 2, 1).double()
+    x = torch.randn(20, 2, dtype=torch.float64)
+    parameters = [p.detach() for p in model.parameters()]
+    expected = sum(11 - brute_force_goods(parameters[::2], parameters[1::2], point) for point in x) / 20
+    assert 0 < expected < 11
+    t, _ = terms_of(model, x, sigma=1e-9, draws=1)
+    assert t["B"] == pytest.approx(expected)
+    monkeypatch.setattr("regionscope.inequalities.sampling.LOOKS", 1)  # drawn, at large noise so that all have weight
+    many, few = terms_of(model, x.repeat(200, 1), sigma=0.7, draws=1)[0], t
+    monkeypatch.undo()
+    few = terms_of(model, x.repeat(200, 1), sigma=0.7, draws=1)[0]
+    assert many["B"] == pytest.approx(few["B"], rel=0.05) and many["LC"] == pytest.approx(few["LC"], rel=0.05)
+    assert many["B"] != few["B"]
+
+
+def test_hanin_and_rolnick_print_constants_in_corollary_7() -> None:
+    model, sigma = chain_of_units(1.0, 0.0, 100.0, 0.0, 1.0, 0.0), 0.2
+    x = torch.zeros(2, 1, dtype=torch.float64)  # where the first unit is open for half of the noise
+    found = rs.bounds(model, x, sigma=sigma, draws=1000, generator=torch.Generator().manual_seed(0))
+    printed, restated = [b for b in found if b.source == "HR Cor. 7"]
+    C = printed.terms["C_grad"].value
+    assert abs(C - 50) < 5  # a mean over the noise; the largest gradient met is 100
+    assert printed.right == pytest.approx(2 * 2 * C / (sigma * math.sqrt(2 * math.pi)))
+    assert restated.right == pytest.approx(101 / (sigma * math.sqrt(2 * math.pi)))
+    assert printed.holds and restated.holds
+    assert "as restated" in str(restated) and "as restated" not in str(printed)
+    assert (printed.printed, restated.printed) == (True, False)
+    hard = rs.bounds(mlp(3, 5, 1, act=nn.Hardtanh), torch.randn(4, 3), sigma=sigma)
+    printed, _ = [b for b in hard if b.source == "HR Cor. 7"]
+    t = {name: term.value for name, term in printed.terms.items()}
+    assert t["T"] == 2 and t["units"] == 5
+    assert printed.right == pytest.approx(2 * t["T"] * t["units"] * t["C_grad"] * t["C_bias"])
+
+
+def test_rows_say_where_they_stand_in_the_papers() -> None:
+    found = rs.bounds(mlp(2, 3, 1), torch.randn(4, 2), generator=torch.Generator().manual_seed(0))
+    (row, _) = [b for b in found if b.reference == "LC Prop. 8 (14)"]
+    assert row.source == row.to_dict()["source"] == "LC Prop. 8"
+    for b in found:
+        assert b.source in str(b) and b.to_dict()["source"] == b.source
+        assert b.source.split()[0] in ("LC", "HR") and b.reference.startswith(b.source)
+    assert {b.to_dict()["kind"] for b in found} == {"printed", "valid", "as restated"}
+    assert len({b.form for b in found}) == len(found)

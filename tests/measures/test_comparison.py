@@ -1,5 +1,6 @@
 """Three definitions of local complexity side by side."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -41,13 +42,16 @@ def test_a_measure_that_does_not_vary_has_no_correlation() -> None:
     assert np.isnan(rs.compare_complexities(model, far, radius=0.1).rank_correlation[1, 2])
 
 
-def test_a_comparison_draws_each_pair_of_measures_at_every_point() -> None:
+def test_a_comparison_is_drawn_a_dot_a_point() -> None:
     found = compared()
-    for ax, (i, j) in zip(found.plot(), ((0, 1), (0, 2), (1, 2)), strict=True):
+    axes = found.plot()
+    for ax, (i, j) in zip(axes, [(0, 1), (0, 2), (1, 2)], strict=True):
+        a, b = found.measures[i], found.measures[j]
         (dots,) = ax.collections
-        expected = np.stack([found.measures[i].per_point, found.measures[j].per_point], axis=1)
-        assert np.array_equal(dots.get_offsets(), expected)
+        assert np.array_equal(dots.get_offsets(), np.stack([a.per_point, b.per_point], axis=1))
+        assert (ax.get_xlabel(), ax.get_ylabel()) == (a.name, b.name)
         assert f"{found.rank_correlation[i, j]:.2f}" in ax.get_title()
+    plt.close("all")
 
 
 def test_two_points_have_no_ranks() -> None:

@@ -338,8 +338,9 @@ def test_sigma_may_differ_by_layer() -> None:
     assert first[:, 0] == pytest.approx(alone[:, 0], rel=1e-5)
 
 
-def test_without_the_density_only_gradients_count() -> None:
-    made = case("dense")
+@pytest.mark.parametrize("name", ["dense", "hard_tanh"])
+def test_without_the_density_only_gradients_count(name: str) -> None:
+    made = case(name)
     net = rs.trace(made.model, made.points)
     found = rs.local_complexity(net, made.points, density=False, good=False, sigma=1e-9, draws=2, per_unit=True)
     expected = torch.cat([j.norm(dim=2) for j in jacobians(net, made.points)[0]], dim=1)

@@ -13,6 +13,7 @@ from scipy.signal import lfilter
 
 import regionscope as rs
 from regionscope import plots
+from regionscope.plots.curves import MARKS
 from regionscope.runs import monotone
 from regionscope.runs.phases import Phases
 
@@ -302,8 +303,10 @@ def test_curves_are_drawn_with_bands_phases_and_times() -> None:
     t, y, found = grokking()
     ax = plots.curve(t, {"train": y, "test": y / 2}, stderr={"train": y / 10}, phases=found)
     assert [text.get_text() for text in ax.texts] == ["first descent", "ascent", "second descent"]
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels[:2] == ["train", "test"] and [label.split(",")[0] for label in labels[2:]] == list(plots.MARKS)
+    legend = ax.get_legend()
+    assert legend is not None
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert labels[:2] == ["train", "test"] and [label.split(",")[0] for label in labels[2:]] == list(MARKS)
     assert len(ax.collections) == 1 and len(ax.patches) == 3
     assert ax.get_xscale() == "symlog" and plots.curve(t[1:], y[1:]).get_xscale() == "log"
     assert plots.curve(t, y, ax) is ax

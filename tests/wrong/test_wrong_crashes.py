@@ -16,6 +16,7 @@ from torch import nn
 
 import regionscope as rs
 from regionscope.plots import COLOURS
+from regionscope.plots.style import figure_of
 
 SHORT = """
 import numba, torch, regionscope as rs
@@ -74,11 +75,11 @@ def test_nothing_bends(make: Callable[[], nn.Module], units: int, tmp_path: Path
         assert found.boundary_length().tolist() == [0] * (units > 0)
         assert found.verify().holds
     for colour in COLOURS:
-        plt.close(cells.plot(colour=colour).figure)
+        plt.close(figure_of(cells.plot(colour=colour)))
     assert line.patterns.shape == (1, units)
     assert line.functional_count() == len(line) == 1
     assert line.affine_maps()[0].shape == cells.affine_maps()[0].shape[:2]
-    plt.close(line.plot().figure)
+    plt.close(figure_of(line.plot()))
     assert rs.curve_cells(model, x, closed=True).patterns.shape == (1, units)
     assert rs.local_region_count(model, x, radius=0.1).per_point.tolist() == [1, 1, 1]
     assert rs.boundary_crossings(model, x, radius=0.1).mean == 0

@@ -11,14 +11,13 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope import plots
 from regionscope.cli.models import Given
 from regionscope.datasets.sets import mnist_sample
 from regionscope.measures.table import MEASURES, measure_named
 from regionscope.tables import aligned, write_rows
 from regionscope.training.checkpoints import load_model
 
-Colour = Literal["pattern", "layer", "gradient", "class", "none"]
+Colour = Literal["class", "gradient", "layer", "pattern", "none"]
 
 
 def regions(
@@ -31,7 +30,7 @@ def regions(
     around: int | None = None,
     radius: float = 1.0,
     margin: float = 1.0,
-    colour: Colour = "pattern",
+    colour: Colour | None = None,
     up_to_layer: int | None = None,
     max_cells: int = 10_000_000,
     certified: bool = False,
@@ -62,7 +61,7 @@ def regions(
     margin
         Half the side of the square through three points, in circumradii.
     colour
-        What the cells are filled by.
+        What the cells are filled by: the class if there are several outputs, else the norm of the gradient.
     up_to_layer
         Stop after this layer.
     max_cells
@@ -75,14 +74,16 @@ def regions(
         Seed of the random plane.
     """
     network = _network_of(checkpoint, given)
-    plane, marked, names = _chosen_plane(network, points, through, around, radius, margin, seed)
+    plane, names = _chosen_plane(network, points, through, around, radius, margin, seed)
     matplotlib.use("agg")
+    from regionscope.plots.style import figure_of
+
     cells = rs.plane_cells(
         network, plane, up_to_layer=up_to_layer, max_cells=max_cells, certified=certified,
         show_progress=sys.stderr.isatty(),
     )  # fmt: skip
-    axes = cells.plot(colour=colour, points=plane.project(marked), labels=names)
-    axes.figure.savefig(out, dpi=200)
+    axes = cells.plot(colour=colour, labels=names)
+    figure_of(axes).savefig(out, dpi=200)
     if save is not None:
         cells.save(save)
     certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
@@ -217,7 +218,10 @@ def bounds(
     print(_bounds_table(found, terms))
     if plot is not None:
         matplotlib.use("agg")
-        plots.bounds(found).figure.savefig(plot, dpi=150)
+        from regionscope.plots.scatter import bounds as draw_bounds
+        from regionscope.plots.style import figure_of
+
+        figure_of(draw_bounds(found)).savefig(plot, dpi=200)
         print(f"\nwrote {plot}")
     if out is not None:
         write_rows([b.to_dict() for b in found], out)
@@ -242,10 +246,9 @@ def _bounds_table(found: list[rs.Bound], terms: bool) -> str:
     """Inequalities as text: left <= right, the ratio and the verdict; below each its terms, if asked for."""
     rows = [["inequality", "form", "left", "right", "± s.e.", "left/right", "verdict"]]
     for b in found:
-        form = "printed" if b.printed else "valid"
         verdict = f"{b.verdict}: {b.note}" if b.note else b.verdict
         rows.append(
-            [b.reference, form, f"{b.left:.5g}", f"{b.right:.5g}", f"{b.stderr:.2g}", f"{b.ratio:.3g}", verdict]
+            [b.reference, b.kind, f"{b.left:.5g}", f"{b.right:.5g}", f"{b.stderr:.2g}", f"{b.ratio:.3g}", verdict]
         )
         for name, term in b.terms.items() if terms else ():
             rows.append([f"  {name}", "", f"{term.value:.5g}", "", f"{term.stderr:.2g}", "", ""])
@@ -292,15 +295,15 @@ def _takes(network: nn.Module, points: Tensor) -> bool:
 def _chosen_plane(
     network: nn.Module, file: Path | None, through: tuple[int, int, int] | None, around: int | None,
     radius: float, margin: float, seed: int,
-) -> tuple[rs.Plane, Tensor, list[str]]:  # fmt: skip
-    """The plane the options ask for, the points on it to mark, and their names."""
+) -> tuple[rs.Plane, list[str]]:  # fmt: skip
+    """The plane the options ask for, and the names of the points that it is laid through."""
     origin = torch.zeros(2, dtype=_dtype_of(network))
     if file is None and _takes(network, origin[None]):
-        return rs.Plane.coordinates(origin, radius=radius), origin[None][:0], []
+        return rs.Plane.coordinates(origin, radius=radius), []
     data, labels = _chosen_points(network, file)
     if around is not None:
         generator = torch.Generator().manual_seed(seed)
-        return rs.Plane.around(data[around], radius, generator=generator), data[[around]], [str(int(labels[around]))]
+        return rs.Plane.around(data[around], radius, generator=generator), [str(int(labels[around]))]
     default = [int((labels == digit).nonzero()[0]) for digit in range(3)] if file is None else [0, 1, 2]
     rows = list(through) if through else default
-    return rs.Plane.through(*data[rows], margin=margin), data[rows], [str(int(labels[i])) for i in rows]
+    return rs.Plane.through(*data[rows], margin=margin), [str(int(labels[i])) for i in rows]

@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import cyclopts
 import torch
@@ -16,6 +16,8 @@ from regionscope.runs.watched import USUAL
 from regionscope.tables import aligned
 from regionscope.training import loop as training
 from regionscope.training.config import Training
+
+Picture = Literal["png", "svg", "pdf"]
 
 
 def train(
@@ -101,7 +103,7 @@ def status(path: Path = Path("runs")) -> None:
             print(f"{run.path}: {run.status['reason']}")
 
 
-def report(path: Path, *, out: Path | None = None) -> None:
+def report(path: Path, *, out: Path | None = None, pictures: tuple[Picture, ...] = ("png",)) -> None:
     """Write what a run shows: curves with their phases, planes, a table.
 
     Parameters
@@ -110,9 +112,11 @@ def report(path: Path, *, out: Path | None = None) -> None:
         The directory of the run.
     out
         The folder to write to; by default "report" in the run's directory.
+    pictures
+        The kinds of files for curves and planes: png, svg, pdf, or several.
     """
     run = Run.open(path)
-    files = write_report(run, out or path / "report")
+    files = write_report(run, out or path / "report", pictures=pictures)
     print(f"{summary(run)}\n\nwrote {', '.join(map(str, files))}")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -35,6 +35,9 @@ from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.trace import as_network
 from regionscope.types import Array, Floats, Indices, Ints, Model, Words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +134,11 @@ class LineCells:
         """The outputs there."""
         return self.network(self.at(self.corners)).reshape(len(self.corners), -1).numpy()
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
+    def plot(self, ax: "Axes | None" = None, *, output: int | None = None) -> "Axes":
         """The outputs along the line with the breakpoints; see `regionscope.plots.line`."""
-        from regionscope import plots
+        from regionscope.plots.lines import line
 
-        return plots.line(self, ax, **options)
+        return line(self, ax, output=output)
 
 
 def line_cells(

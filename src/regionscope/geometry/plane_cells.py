@@ -25,6 +25,8 @@ from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Indices, Ints, Model, Words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from regionscope.geometry.certificates import Certificate
 
 FORMAT = 2
@@ -228,11 +230,11 @@ class PlaneCells:
 
         return certificate(self, self.network, sample, generator)
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
+    def plot(self, ax: "Axes | None" = None, **options: Any) -> "Axes":
         """A picture of the cells; see `regionscope.plots.regions` for the options."""
-        from regionscope import plots
+        from regionscope.plots.planes import regions
 
-        return plots.regions(self, ax, **options)
+        return regions(self, ax, **options)
 
     def save(self, path: str | Path) -> None:
         """Write an npz file to exactly this path, whole or not at all, without the network."""
@@ -259,7 +261,8 @@ class PlaneCells:
         Give the model too for affine maps and `verify`.
         """
         about, stored = read_arrays(Path(path))
-        plane = Plane(*(stored[f"plane.{name}"] for name in ("origin", "axes", "domain")))
+        origin, axes, domain = (stored[f"plane.{name}"] for name in ("origin", "axes", "domain"))
+        plane = Plane(origin, axes, domain, stored.get("plane.anchors", ()))
         network = None if model is None else exact(as_network(model, plane.origin[None]))
         return PlaneCells(
             plane=plane,

@@ -20,7 +20,8 @@ class Plane:
     """The points `origin + u[0] * axes[0] + u[1] * axes[1]` for u in a convex polygon.
 
     `origin` has the shape of an input, `axes` (2, d) are orthonormal rows, d the number of entries of an input, and
-    `domain` (k, 2) are the corners of the polygon in plane coordinates u, in order around it.
+    `domain` (k, 2) are the corners of the polygon in plane coordinates u, in order around it. `anchors` (n, 2) are the
+    points that it was laid through, if any: pictures mark them.
 
     >>> plane = Plane(torch.zeros(3), [[1, 0, 0], [0, 1, 0]], [[0, 0], [2, 0], [0, 2]])
     >>> plane.area, plane.points([[1.0, 0.5]])
@@ -30,6 +31,7 @@ class Plane:
     origin: Tensor
     axes: Any
     domain: Any
+    anchors: Any = ()
 
     def __post_init__(self) -> None:
         origin = as_tensor(self.origin).cpu().double()
@@ -43,6 +45,7 @@ class Plane:
         object.__setattr__(self, "origin", origin)
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "domain", convex(domain))
+        object.__setattr__(self, "anchors", as_array(self.anchors).reshape(-1, 2))
 
     @staticmethod
     def through(a: Array, b: Array, c: Array, *, margin: float = 1.0) -> "Plane":
@@ -63,7 +66,8 @@ class Plane:
         centre = np.array([u / 2, (v * v + w * w - u * v) / (2 * w)])
         radius = np.linalg.norm(centre)
         origin = (p + centre @ axes).reshape(as_array(a).shape)
-        return Plane(torch.from_numpy(origin), axes, margin * radius * SQUARE)
+        anchors = np.array([(0.0, 0.0), (u, 0.0), (v, w)]) - centre
+        return Plane(torch.from_numpy(origin), axes, margin * radius * SQUARE, anchors)
 
     @staticmethod
     def around(x: Array, radius: float, *, generator: torch.Generator | None = None) -> "Plane":
@@ -71,7 +75,7 @@ class Plane:
         check_size("radius", radius)
         x = as_tensor(x)
         planes = Planes.around(x[None], radius, generator=generator)
-        return Plane(x, planes.axes[0].numpy(), planes.domain)
+        return Plane(x, planes.axes[0].numpy(), planes.domain, np.zeros((1, 2)))
 
     @staticmethod
     def coordinates(x: Array, axes: tuple[int, int] = (0, 1), *, radius: float = 1.0) -> "Plane":

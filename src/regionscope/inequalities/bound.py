@@ -35,7 +35,7 @@ class Bound:
     """
 
     name: str
-    reference: str
+    reference: str  # the paper, the statement, and which of its parts: "LC Prop. 8 (14)"
     printed: bool
     left: float
     right: float
@@ -43,6 +43,17 @@ class Bound:
     stderr: float = 0.0  # of right - left, which are measured at the same points
     terms: dict[str, Term] = field(default_factory=dict)
     note: str = ""
+    restated: bool = False  # valid for other means than the paper's: no correction of what it prints
+
+    @property
+    def source(self) -> str:
+        """Where it stands: "LC Prop. 8"."""
+        return self.reference.split(" (")[0]
+
+    @property
+    def kind(self) -> str:
+        """Whose constants: "printed", "valid", or "as restated"."""
+        return "printed" if self.printed else "as restated" if self.restated else "valid"
 
     @property
     def ratio(self) -> float:
@@ -52,7 +63,7 @@ class Bound:
     @property
     def form(self) -> str:
         """Reference and whose constants: no two rows have the same."""
-        return f"{self.reference}, {'printed' if self.printed else 'valid'}"
+        return f"{self.reference}, {self.kind}"
 
     @property
     def verdict(self) -> str:
@@ -64,15 +75,16 @@ class Bound:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON: what is not finite is None."""
-        terms = {name: {"value": finite(t.value), "stderr": finite(t.stderr)} for name, t in self.terms.items()}
+        terms = {name: {"value": _finite(t.value), "stderr": _finite(t.stderr)} for name, t in self.terms.items()}
         return {
-            "name": self.name, "reference": self.reference, "printed": self.printed, "left": finite(self.left),
-            "right": finite(self.right), "ratio": finite(self.ratio), "holds": self.holds,
-            "stderr": finite(self.stderr), "terms": terms, "note": self.note,
+            "name": self.name, "source": self.source, "reference": self.reference, "kind": self.kind,
+            "printed": self.printed, "left": _finite(self.left), "right": _finite(self.right),
+            "ratio": _finite(self.ratio), "holds": self.holds, "stderr": _finite(self.stderr), "terms": terms,
+            "note": self.note,
         }  # fmt: skip
 
 
-def finite(number: float) -> float | None:
+def _finite(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None
 
 
@@ -113,9 +125,10 @@ class Samples:
         return Term(value, size * math.sqrt((n - 1) * float(np.var(left_out / size))))
 
 
-def compared(
+def inequality(
     samples: Samples, name: str, reference: str, *, printed: bool, left: Statistic, right: Statistic,
     terms: dict[str, Statistic | float], note: str = "", judged: bool = True, size: Statistic | None = None,
+    restated: bool = False,
 ) -> Bound:  # fmt: skip
     """The inequality left <= right of two functions of the means, judged if asked to.
 
@@ -129,7 +142,7 @@ def compared(
     }  # fmt: skip
     error = standard_errors(samples.rows) * margin.stderr
     holds = verdict(low, high, error, float(size(samples.means)) if size else 0.0) if judged else None
-    return Bound(name, reference, printed, low, high, holds, margin.stderr, found, note)
+    return Bound(name, reference, printed, low, high, holds, margin.stderr, found, note, restated)
 
 
 @lru_cache
@@ -154,6 +167,6 @@ def verdict(left: float, right: float, error: float, size: float = 0.0) -> bool 
     return False if right - left < -error - slack else None
 
 
-def unavailable(name: str, reference: str, printed: bool, why: str) -> Bound:
+def unavailable_inequality(name: str, reference: str, printed: bool, why: str) -> Bound:
     """An inequality that cannot be worked out on this network."""
     return Bound(name, reference, printed, math.nan, math.nan, None, math.nan, {}, f"not available: {why}")

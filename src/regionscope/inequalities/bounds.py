@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from regionscope.inequalities import complexity_bounds, norm_bounds, region_bounds
-from regionscope.inequalities.bound import Bound, Samples, compared
+from regionscope.inequalities.bound import Bound, Samples, inequality
 from regionscope.inequalities.chains import chain_of
-from regionscope.inequalities.constants import KINDS, constants
-from regionscope.inequalities.representation import balanced
-from regionscope.inequalities.sampling import sampled
+from regionscope.inequalities.constants import KINDS, constants_of
+from regionscope.inequalities.representation import balanced_cost
+from regionscope.inequalities.sampling import measured_samples
 from regionscope.inequalities.univariate import univariate_certificate
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
@@ -61,12 +61,12 @@ def bounds(
     if not net.sites or not net.piecewise_linear:
         raise ValueError("the inequalities are about piecewise-linear networks with at least one activation")
     chain = chain_of(net)
-    samples = sampled(
+    samples = measured_samples(
         net, points, chain, sigma=sigma, eta=eta, eps=eps, draws=draws, generator=generator, batch_size=batch_size,
         show_progress=show_progress,
     )  # fmt: skip
-    c = constants(net, chain, samples, sigma=sigma, eta=eta, eps=eps, kind=constants_from)
-    cost = balanced(net, chain)
+    c = constants_of(net, chain, samples, sigma=sigma, eta=eta, eps=eps, kind=constants_from)
+    cost = balanced_cost(net, chain)
     found = [row for rows in OF_COMPLEXITY for row in rows(c, samples)]
     found += norm_bounds.upper_by_norm(c, samples, None if cost is None else cost.cost)
     found += norm_bounds.at_the_optimum(c, samples)
@@ -74,18 +74,18 @@ def bounds(
     found += region_bounds.distance_below(c, samples)
     found += region_bounds.regions_on_lines(net, points, c, draws=draws, generator=generator)
     if net.input_shape == net.output_shape == (1,) and float(points.min()) < float(points.max()):
-        found.append(certificate_row(net, points))
+        found.append(_certificate_row(net, points))
     return found
 
 
-def certificate_row(net: Network, points: Tensor) -> Bound:
+def _certificate_row(net: Network, points: Tensor) -> Bound:
     """LC Prop. 6 at all points: certified radius <= distance to the nearest adversarial point. It holds as printed."""
     heights, edges = np.histogram(points.cpu().numpy(), bins="sqrt", density=True)
     found = univariate_certificate(net, points, density=(heights, edges))
     low, high = found.domain
     true = np.minimum(found.distance, high - low)  # beyond the domain nothing is claimed
     samples = Samples({"certified": found.certified, "true": true}, {})
-    row = compared(
+    row = inequality(
         samples, "certified radius of a univariate network", "LC Prop. 6", printed=True,
         left=lambda m: m["certified"], right=lambda m: m["true"], judged=False,
         terms={"TV": found.total_variation, "margin": float(found.margin.mean()), "tightness": found.tightness},

@@ -75,16 +75,16 @@ def chain_of(net: Network) -> Chain | None:
         made = {v for step in part.steps for v in step.results} | part.constants.keys() | {source}
         if not needed <= made:
             return None
-    maps = [affine(part, source, net.device) for part, source in zip(parts[::2], sources[::2], strict=True)]
+    maps = [_affine(part, source, net.device) for part, source in zip(parts[::2], sources[::2], strict=True)]
     bends = zip(parts[1::2], sources[1::2], net.sites, strict=True)
     return Chain(
         tuple(maps),
-        tuple(piece_slopes(part, source, site, net.device) for part, source, site in bends),
+        tuple(_piece_slopes(part, source, site, net.device) for part, source, site in bends),
         tuple(site.breakpoints for site in net.sites),
     )
 
 
-def affine(part: Program, source: int, device: torch.device) -> Affine:
+def _affine(part: Program, source: int, device: torch.device) -> Affine:
     """The affine map of a part of a program, by its values at 0 and at the unit vectors."""
     shape = part.shapes[source]
     inputs = math.prod(shape)
@@ -117,7 +117,7 @@ def affine(part: Program, source: int, device: torch.device) -> Affine:
     )  # fmt: skip
 
 
-def piece_slopes(part: Program, source: int, site: Site, device: torch.device) -> Tensor:
+def _piece_slopes(part: Program, source: int, site: Site, device: torch.device) -> Tensor:
     """The slope of each unit on each piece of its activation, (pieces, units)."""
     b = site.breakpoints
     inside = [(low + high) / 2 for low, high in pairwise(b)]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, compared
+from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, inequality
 from regionscope.inequalities.chains import Affine, chain_of
 from regionscope.measures.complexity import local_complexity
 from regionscope.points import all_points
@@ -36,7 +36,7 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     points = all_points(data)
     nets = [as_network(model, points[:1]) for model in (before, after)]
     points = points.to(torch.float64)
-    firsts = [first_layer(net) for net in nets]
+    firsts = [_hidden_map(net) for net in nets]
     if firsts[0].offset.shape != firsts[1].offset.shape:
         raise ValueError("the two networks have different widths; compare checkpoints of one network")
     lc = [local_complexity(net.frozen(), points, sigma=sigma, good=False).per_point for net in nets]
@@ -45,7 +45,7 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     assert a.matrix is not None and b.matrix is not None
     dw, db = (b.matrix - a.matrix).norm(dim=1), (b.offset - a.offset).abs()
     w = torch.minimum(a.rows, b.rows)
-    distance = parameter_distance(nets)
+    distance = _parameter_distance(nets)
     flat, steep = 1 / (sigma * math.sqrt(2 * math.pi)), 1 / (sigma**2 * math.sqrt(2 * math.pi * math.e))
     turned, moved = float((w * dw).sum()), float((w * db).sum())
 
@@ -59,17 +59,17 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     }  # fmt: skip
     name, reference = "change of complexity", "LC Prop. 17"
     return [
-        compared(
+        inequality(
             samples, name, reference, printed=True, left=change, right=lambda m: len(w) * distance * flat, terms=terms
         ),
-        compared(
+        inequality(
             samples, name, reference, printed=False, left=change, terms=terms,
             right=lambda m: float(dw.sum()) * flat + (turned * m["x"] + moved) * steep,
         ),
     ]  # fmt: skip
 
 
-def first_layer(net: Network) -> Affine:
+def _hidden_map(net: Network) -> Affine:
     chain = chain_of(net)
     kinds = [site.kind for site in net.sites]
     if chain is None or kinds not in (["relu"], ["leaky_relu"]) or chain.maps[0].matrix is None:
@@ -77,7 +77,7 @@ def first_layer(net: Network) -> Affine:
     return chain.maps[0]
 
 
-def parameter_distance(nets: list[Network]) -> float:
+def _parameter_distance(nets: list[Network]) -> float:
     """|theta_t - theta_0| over all weights and biases, read off the two affine maps."""
     chains = [chain_of(net) for net in nets]
     squares = 0.0

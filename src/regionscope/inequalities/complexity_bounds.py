@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, compared, unavailable
+from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, inequality, unavailable_inequality
 from regionscope.inequalities.constants import Constants
 from regionscope.types import Floats
 
@@ -23,28 +23,28 @@ def total(name: str) -> Statistic:
     return lambda m: m[name].sum(axis=-1)
 
 
-def one(name: str) -> Statistic:
+def _mean(name: str) -> Statistic:
     return lambda m: m[name]
 
 
-def by_layer(name: str, label: str, layers: int) -> dict[str, Statistic | float]:
-    return {f"{label}_{k + 1}": layer(name, k) for k in range(layers)}
+def _means_by_layer(name: str, label: str, layers: int) -> dict[str, Statistic | float]:
+    return {f"{label}_{k + 1}": _mean_of_layer(name, k) for k in range(layers)}
 
 
-def layer(name: str, number: int) -> Statistic:
+def _mean_of_layer(name: str, number: int) -> Statistic:
     return lambda m: m[name][..., number]
 
 
-def times(factor: float, name: str) -> Statistic:
+def _times(factor: float, name: str) -> Statistic:
     return lambda m: factor * m[name].sum(axis=-1)
 
 
-def fixed(number: float) -> Statistic:
+def constant_side(number: float) -> Statistic:
     """A side that does not depend on the points."""
     return lambda m: number
 
 
-def tail(c: Constants) -> Statistic:
+def _tail(c: Constants) -> Statistic:
     """xi_eta, measured."""
     return lambda m: c.bias_eta * m["tail"].sum(axis=-1)
 
@@ -52,9 +52,9 @@ def tail(c: Constants) -> Statistic:
 def upper_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
     """LC <= T C_bias S (LC Cor. 3, eq. 7): rho_i <= T C_bias and 1{good} <= 1. As printed T = 1, right for ReLU."""
     for printed, T in ((True, 1), (False, c.breakpoints)):
-        yield compared(
+        yield inequality(
             samples, "complexity by gradients", "LC Cor. 3 (7)", printed=printed, left=total("LC"),
-            right=times(T * c.bias, "slopes"),
+            right=_times(T * c.bias, "slopes"),
             terms={"LC": total("LC"), "C_bias": c.bias, "T": T, "S": total("slopes")},
         )  # fmt: skip
 
@@ -63,7 +63,8 @@ def lower_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
     """LC >= c_eta (S - tail) - B T C_grad C_bias (LC Cor. 3, eq. 8), every term measured.
 
     E[|grad z_i| rho_i] >= c_eta E[|grad z_i| 1{near}] = c_eta (E|grad z_i| - E[|grad z_i| 1{not near}]), and what is
-    not good takes away E[|grad z_i| rho_i 1{not good}] <= C_grad T C_bias P(i not good).
+    not good takes away E[|grad z_i| rho_i 1{not good}] <= C_grad T C_bias P(i not good), where good is by the noise of
+    the other units, for rho_i has the unit's own; of several breakpoints, P counts the share at which it is not.
 
     Printed: xi = Theta(exp(-eta^2/2 sigma^2)/eta^2) instead of c_eta tail, with no constant. The proof takes
     P(|z - b| > eta) <= E[z^2 + b^2]/eta^2, where |z - b| should be |z - beta| (rho is centred there) and the square
@@ -72,10 +73,10 @@ def lower_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
     """
     name, reference = "complexity from below by gradients", "LC Cor. 3 (8)"
     common: dict[str, Statistic | float] = {
-        "LC": total("LC"), "S": total("slopes"), "c_eta": c.bias_eta, "C_bias": c.bias, "B": one("not good"),
+        "LC": total("LC"), "S": total("slopes"), "c_eta": c.bias_eta, "C_bias": c.bias, "B": _mean("not good"),
     }  # fmt: skip
     if c.printed_gradient is None:
-        yield unavailable(name, reference, True, NO_CHAIN)
+        yield unavailable_inequality(name, reference, True, NO_CHAIN)
     else:
         C = c.printed_gradient
         squares = c.offsets + c.units * c.sigma**2  # sum of E b^2
@@ -83,19 +84,19 @@ def lower_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
         def xi(m: Means) -> Floats:
             return c.bias_eta * C * (m["squares"] + squares) / c.eta**2
 
-        yield compared(
+        yield inequality(
             samples, name, reference, printed=True, right=total("LC"),
             left=lambda m: c.bias_eta * m["slopes"].sum(axis=-1) - xi(m) - m["not good"] * C * c.bias,
             terms={**common, "C_grad": C, "xi": xi},
         )  # fmt: skip
-    yield compared(
+    yield inequality(
         samples, name, reference, printed=False, right=total("LC"),
-        left=lambda m: c.bias_eta * m["slopes"].sum(axis=-1) - tail(c)(m) - lost(c, m),
-        terms={**common, "C_grad": c.largest_gradient, "xi": tail(c)}, size=times(c.bias_eta, "slopes"),
+        left=lambda m: c.bias_eta * m["slopes"].sum(axis=-1) - _tail(c)(m) - _most_lost(c, m),
+        terms={**common, "C_grad": c.largest_gradient, "xi": _tail(c)}, size=_times(c.bias_eta, "slopes"),
     )  # fmt: skip
 
 
-def lost(c: Constants, m: Means) -> Floats:
+def _most_lost(c: Constants, m: Means) -> Floats:
     """B T C_grad C_bias: the most that units which are not good can take away."""
     return m["not good"] * c.breakpoints * c.largest_gradient * c.bias
 
@@ -110,8 +111,8 @@ def upper_by_rank(c: Constants, samples: Samples) -> Iterator[Bound]:
     input, one layer of 200 units of weight 1 at x = 0: LC/(n_0 C_bias) = 200, right side sqrt(200) = 14.1.
     """
     name, reference = "complexity by local rank", "LC Thm 5 (11)"
-    ranks = by_layer("rank", "LR", len(c.widths))
-    yield from rank_rows(c, samples, name, reference, "rank", c.eps, ranks)
+    ranks = _means_by_layer("rank", "LR", len(c.widths))
+    yield from _rank_rows(c, samples, name, reference, "rank", c.eps, ranks)
 
 
 def upper_by_exact_rank(c: Constants, samples: Samples) -> Iterator[Bound]:
@@ -120,26 +121,26 @@ def upper_by_exact_rank(c: Constants, samples: Samples) -> Iterator[Bound]:
     Printed: n_0 C_grad sum_l sqrt(LR_l); fails where eq. 11 does.
     """
     name, reference = "complexity by exact local rank", "LC Cor. 14 (31)"
-    ranks = by_layer("exact rank", "LR", len(c.widths))
-    yield from rank_rows(c, samples, name, reference, "exact rank", 0.0, ranks)
+    ranks = _means_by_layer("exact rank", "LR", len(c.widths))
+    yield from _rank_rows(c, samples, name, reference, "exact rank", 0.0, ranks)
 
 
-def rank_rows(
+def _rank_rows(
     c: Constants, samples: Samples, name: str, reference: str, rank: str, eps: float,
     ranks: dict[str, Statistic | float],
 ) -> Iterator[Bound]:  # fmt: skip
     C = c.printed_gradient
     if C is None:
-        yield unavailable(name, reference, True, NO_CHAIN)
+        yield unavailable_inequality(name, reference, True, NO_CHAIN)
     else:
-        yield compared(
+        yield inequality(
             samples, name, reference, printed=True, left=lambda m: m["LC"].sum(axis=-1) / (c.inputs * c.bias),
             right=lambda m: np.sqrt(C**2 * m[rank] + eps**2 * c.widths).sum(axis=-1),
             terms={"LC": total("LC"), "C_bias": c.bias, "n_0": c.inputs, "C_grad": C, "eps": eps, **ranks},
         )  # fmt: skip
     smaller = np.minimum(c.widths, c.inputs)
     per_layer: dict[str, Statistic | float] = {f"C_grad_{k + 1}": float(g) for k, g in enumerate(c.gradient)}
-    yield compared(
+    yield inequality(
         samples, name, reference, printed=False, left=lambda m: m["LC"].sum(axis=-1) / (c.breakpoints * c.bias),
         right=lambda m: np.sqrt(c.widths * (c.gradient**2 * m[rank] + eps**2 * smaller)).sum(axis=-1),
         terms={"LC": total("LC"), "C_bias": c.bias, "eps": eps, **per_layer, **ranks},
@@ -159,20 +160,20 @@ def rank_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
         C = c.printed_gradient if printed else c.largest_gradient
         name, reference = "local rank by complexity", "LC Thm 5 (12)"
         if C is None:
-            yield unavailable(name, reference, True, NO_CHAIN)
+            yield unavailable_inequality(name, reference, True, NO_CHAIN)
             continue
         most = (1 if printed else c.breakpoints) * C * c.bias
-        yield compared(
+        yield inequality(
             samples, name, reference, printed=printed, left=total("rank"),
-            right=slopes_over(c, most, c.eps**power),
+            right=_slopes_bound(c, most, c.eps**power),
             terms={
-                "LC": total("LC"), "xi": tail(c), "B": one("not good"), "C_grad": C, "C_bias": c.bias,
-                "c_eta": c.bias_eta, "eps": c.eps, **by_layer("rank", "LR", len(c.widths)),
+                "LC": total("LC"), "xi": _tail(c), "B": _mean("not good"), "C_grad": C, "C_bias": c.bias,
+                "c_eta": c.bias_eta, "eps": c.eps, **_means_by_layer("rank", "LR", len(c.widths)),
             },
         )  # fmt: skip
 
 
-def slopes_over(c: Constants, most: float, small: float) -> Statistic:
+def _slopes_bound(c: Constants, most: float, small: float) -> Statistic:
     """((LC + B most)/c_eta + tail)/small; infinite, so that it says nothing, if c_eta vanishes."""
 
     def right(m: Means) -> Floats:
@@ -192,30 +193,31 @@ def variation_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
     hidden layers: TV sum_l 1/C_l <= S, and eq. 8 bounds S. H/max_l C_l <= sum_l 1/C_l is the paper's weaker form.
 
     Printed: C_l <= |W_L ... W_l|_op (eq. 42) forgets the masks. W_1 = W_2 = 1, W_3 = (100, -100)^T, W_4 = (1, 1),
-    x = 1, sigma = 0.01: max C_l would be sqrt(2), is 100; TV H/sqrt(2) = 212 > S = 202 while LC is 0. Read with
-    L = H + 1 as in LC eq. 1, (13) fails for one unit already: a sum over H layers cannot give the factor L.
+    biases 0, 1, (1, -1), x = 1, sigma = 0.01: max C_l would be sqrt(2), is 100; TV H/sqrt(2) = 212 > S = 202 while LC
+    is 0 and every unit good. Read with L = H + 1 as in LC eq. 1, (13) fails for one unit already: a sum over H layers
+    cannot give the factor L.
     """
     name, reference, H = "variation by complexity", "LC Thm 7 (13)", len(c.widths)
     common: dict[str, Statistic | float] = {
-        "TV": one("TV"), "LC": total("LC"), "c_eta": c.bias_eta, "C_bias": c.bias, "B": one("not good"), "xi": tail(c),
-        "H": H,
+        "TV": _mean("TV"), "LC": total("LC"), "c_eta": c.bias_eta, "C_bias": c.bias, "B": _mean("not good"),
+        "xi": _tail(c), "H": H,
     }  # fmt: skip
     C, G = c.printed_lipschitz, c.printed_gradient
     if C is None or G is None:
-        yield unavailable(name, reference, True, NO_CHAIN)
+        yield unavailable_inequality(name, reference, True, NO_CHAIN)
     else:
-        yield compared(
+        yield inequality(
             samples, name, reference, printed=True, right=total("LC"),
-            left=lambda m: m["TV"] * divided(H * c.bias_eta, C) - tail(c)(m) - m["not good"] * G * c.bias,
-            terms={**common, "max C_l": C, "C_grad": G}, size=times(c.bias_eta, "slopes"),
+            left=lambda m: m["TV"] * _ratio(H * c.bias_eta, C) - _tail(c)(m) - m["not good"] * G * c.bias,
+            terms={**common, "max C_l": C, "C_grad": G}, size=_times(c.bias_eta, "slopes"),
         )  # fmt: skip
     if c.lipschitz is None:
-        yield unavailable(name, reference, False, NO_CHAIN)
+        yield unavailable_inequality(name, reference, False, NO_CHAIN)
         return
-    inverse = sum(divided(1.0, float(C)) for C in c.lipschitz)  # 1/0: then TV is 0 and so is the product
-    yield compared(
-        samples, name, reference, printed=False, right=total("LC"), size=times(c.bias_eta, "slopes"),
-        left=lambda m: c.bias_eta * m["TV"] * inverse - tail(c)(m) - lost(c, m),
+    inverse = sum(_ratio(1.0, float(C)) for C in c.lipschitz)  # 1/0: then TV is 0 and so is the product
+    yield inequality(
+        samples, name, reference, printed=False, right=total("LC"), size=_times(c.bias_eta, "slopes"),
+        left=lambda m: c.bias_eta * m["TV"] * inverse - _tail(c)(m) - _most_lost(c, m),
         terms={
             **common, "C_grad": c.largest_gradient,
             **{f"C_{k + 1}": float(C) for k, C in enumerate(c.lipschitz)},
@@ -223,13 +225,13 @@ def variation_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
     )  # fmt: skip
 
 
-def divided(a: float, b: float) -> float:
+def _ratio(a: float, b: float) -> float:
     return a / b if b else 0.0
 
 
 def gradient_constant(c: Constants, samples: Samples) -> Iterator[Bound]:
-    """Largest |grad z_i| met on the data <= C_grad (LC Cor. 13); printed: max_l |W_l ... W_1|_op, see `constants`."""
-    yield from constant_rows(
+    """Largest |grad z_i| met on the data <= C_grad (LC Cor. 13), printed max_l |W_l ... W_1|_op; see `constants_of`."""
+    yield from _constant_rows(
         samples, "largest gradient", "LC Cor. 13 (C_grad)", c.met_gradient, c.printed_gradient, c.largest_gradient, c
     )
 
@@ -238,18 +240,18 @@ def lipschitz_constant(c: Constants, samples: Samples) -> Iterator[Bound]:
     """The largest |dN/dz_l| met on the data <= max_l C_l (LC eq. 42): printed max_l |W_L ... W_l|_op."""
     bound = None if c.lipschitz is None else float(c.lipschitz.max())
     met = c.met_lipschitz
-    yield from constant_rows(
+    yield from _constant_rows(
         samples, "largest Lipschitz constant", "LC eq. 42 (C_l)", math.nan if met is None else met,
         c.printed_lipschitz if met is not None else None, bound if met is not None else None, c,
     )  # fmt: skip
 
 
-def constant_rows(
+def _constant_rows(
     samples: Samples, name: str, reference: str, met: float, printed: float | None, valid: float | None, c: Constants
 ) -> Iterator[Bound]:
     for is_printed, bound in ((True, printed), (False, valid)):
         if bound is None:
-            yield unavailable(name, reference, is_printed, NO_CHAIN)
+            yield unavailable_inequality(name, reference, is_printed, NO_CHAIN)
             continue
         terms: dict[str, Statistic | float] = {"met on the data": met, "bound": bound}
         if c.norms is not None and not is_printed:
@@ -259,7 +261,7 @@ def constant_rows(
             if c.norms_exact or is_printed or c.kind == "data"
             else "some operator norms are bounds, by |A|_1 |A|_inf"
         )
-        yield compared(
-            samples, name, reference, printed=is_printed, left=fixed(met), right=fixed(bound),
+        yield inequality(
+            samples, name, reference, printed=is_printed, left=constant_side(met), right=constant_side(bound),
             terms=terms, note=note,
         )  # fmt: skip

@@ -35,6 +35,7 @@ class Constants:
     unit_gradient: Floats  # (layers,), |grad z_i| <= this for units i of the layer
     lipschitz: Floats | None  # (layers,), of the outputs as functions of z_l
     met_gradient: float
+    mean_gradient: float  # the largest mean of |grad z_i(x)| over the noise, of all units i and points x
     met_lipschitz: float | None
     printed_gradient: float | None = None  # max over l of |W_l ... W_1|_op
     printed_lipschitz: float | None = None  # max over l of |W_L ... W_l|_op
@@ -70,7 +71,7 @@ class Constants:
         return float(self.unit_gradient.max())
 
 
-def constants(
+def constants_of(
     net: Network, chain: Chain | None, samples: Samples, *, sigma: float, eta: float, eps: float, kind: str
 ) -> Constants:
     """All constants for a network; "product" needs a chain, others get "data".
@@ -92,6 +93,7 @@ def constants(
         unit_gradient=np.full(net.layers, float(met["largest slope"])),
         lipschitz=met.get("largest Lipschitz"),
         met_gradient=float(met["largest slope"]),
+        mean_gradient=float(met["largest mean slope"]),
         met_lipschitz=float(met["largest Lipschitz"].max()) if "largest Lipschitz" in met else None,
     )  # fmt: skip
     if chain is None:
@@ -100,8 +102,8 @@ def constants(
     matrices = chain.matrices
     found = replace(
         on_data,
-        printed_gradient=None if matrices is None else largest_norm(products(matrices[:-1])),
-        printed_lipschitz=None if matrices is None else largest_norm(products([m.T for m in matrices[::-1]])),
+        printed_gradient=None if matrices is None else _largest_norm(products(matrices[:-1])),
+        printed_lipschitz=None if matrices is None else _largest_norm(products([m.T for m in matrices[::-1]])),
         frobenius=np.array([m.frobenius for m in chain.maps]),
         steepest=steepest,
         norms=norms,
@@ -118,5 +120,5 @@ def constants(
     )  # fmt: skip
 
 
-def largest_norm(matrices: list[Tensor]) -> float:
+def _largest_norm(matrices: list[Tensor]) -> float:
     return max(float(torch.linalg.matrix_norm(matrix, ord=2)) for matrix in matrices)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from regionscope.inequalities.bound import Bound, Samples, Statistic, compared, unavailable
-from regionscope.inequalities.complexity_bounds import NO_CHAIN, fixed, total
+from regionscope.inequalities.bound import Bound, Samples, Statistic, inequality, unavailable_inequality
+from regionscope.inequalities.complexity_bounds import NO_CHAIN, constant_side, total
 from regionscope.inequalities.constants import Constants
+from regionscope.types import Floats
 
 
 def upper_by_norm(c: Constants, samples: Samples, cost: float | None) -> Iterator[Bound]:
@@ -24,28 +25,29 @@ def upper_by_norm(c: Constants, samples: Samples, cost: float | None) -> Iterato
     """
     name, reference = "complexity by the norm of the parameters", "LC Prop. 8 (14)"
     if c.frobenius is None or c.steepest is None:
-        yield unavailable(name, reference, True, NO_CHAIN)
-        yield unavailable(name, reference, False, NO_CHAIN)
+        yield unavailable_inequality(name, reference, True, NO_CHAIN)
+        yield unavailable_inequality(name, reference, False, NO_CHAIN)
         return
     if cost is None:
-        yield unavailable(name, reference, True, "the representation cost needs dense layers and ReLU or leaky ReLU")
+        why = "the representation cost needs dense layers and ReLU or leaky ReLU"
+        yield unavailable_inequality(name, reference, True, why)
     else:
-        yield compared(
+        yield inequality(
             samples, name, reference, printed=True, left=lambda m: c.inputs / c.bias * m["LC"].sum(axis=-1),
-            right=lambda m: printed_factor(c) * cost**c.depth,
+            right=lambda m: _printed_factor(c) * cost**c.depth,
             terms={"LC": total("LC"), "C_bias": c.bias, "n_0": c.inputs, "R (upper bound)": cost, "L": c.depth},
         )  # fmt: skip
     squares = np.cumsum((c.frobenius[:-1] * np.maximum(c.steepest, 1.0)) ** 2)
     layers = np.arange(1, len(squares) + 1)
     right = c.breakpoints * c.bias * float((np.sqrt(c.widths) * (squares / layers) ** (layers / 2)).sum())
     parts: dict[str, Statistic | float] = {f"|theta_<={k}|": math.sqrt(s) for k, s in zip(layers, squares, strict=True)}
-    yield compared(
-        samples, name, reference, printed=False, left=total("LC"), right=fixed(right),
+    yield inequality(
+        samples, name, reference, printed=False, left=total("LC"), right=constant_side(right),
         terms={"LC": total("LC"), "C_bias": c.bias, **parts},
     )  # fmt: skip
 
 
-def printed_factor(c: Constants) -> float:
+def _printed_factor(c: Constants) -> float:
     """n^{(1-L)/2} L^{1-L/2}."""
     return float(c.widths.max() ** ((1 - c.depth) / 2) * c.depth ** (1 - c.depth / 2))
 
@@ -67,24 +69,29 @@ def at_the_optimum(c: Constants, samples: Samples) -> Iterator[Bound]:
     )
     if c.frobenius is None or c.norms is None:
         for name, reference, _ in rows:
-            yield unavailable(name, reference, True, NO_CHAIN)
+            yield unavailable_inequality(name, reference, True, NO_CHAIN)
         return
     L, ratios = c.depth, c.frobenius / np.maximum(c.norms, 1e-300)
-    scale = c.inputs / (c.bias * printed_factor(c))
+    scale = c.inputs / (c.bias * _printed_factor(c))
     gamma = float((math.sqrt(ratios.max()) - math.sqrt(ratios.min())) ** 2)
     B, norm = float(c.frobenius.max()), float(np.sqrt((c.frobenius**2).sum()))
     largest, harmonic = float(c.norms.max()), float(L / (1 / np.maximum(ratios, 1e-300)).sum())
-    yield compared(
+    yield inequality(
         samples, *rows[0][:2], printed=True, judged=False, note=rows[0][2],
-        left=lambda m: (scale * m["LC"].sum(axis=-1)) ** (1 / L) / (L * largest) - gamma if largest else math.nan,
+        left=lambda m: _root(scale * m["LC"].sum(axis=-1), L) / (L * largest) - gamma if largest else math.nan,
         right=lambda m: math.sqrt(2) * (B / math.sqrt(2)) * math.sqrt((L + 1) / L),
         terms={
             "LC": total("LC"), "gamma": gamma, "B": B, "max |W_l|_op": largest, "L": L,
             "harmonic mean of |W_l|_F/|W_l|_op": harmonic,
         },
     )  # fmt: skip
-    yield compared(
+    yield inequality(
         samples, *rows[1][:2], printed=True, judged=False, note=rows[1][2],
         left=lambda m: scale * m["LC"].sum(axis=-1), right=lambda m: norm**L,
         terms={"LC": total("LC"), "|theta|": norm, "L": L},
     )  # fmt: skip
+
+
+def _root(number: Floats, degree: int) -> Floats:
+    """0 for an estimate below 0."""
+    return np.maximum(number, 0.0) ** (1 / degree)

@@ -60,13 +60,13 @@ def representation_cost(model: Model | Network, example: torch.Tensor | None = N
             raise ValueError("the shape of inputs is not known; give an example (n, ...)")
         example = torch.zeros(1, first.shape[1], dtype=first.dtype, device=first.device)
     net = as_network(model, example)
-    found = balanced(net, chain_of(net))
+    found = balanced_cost(net, chain_of(net))
     if found is None:
         raise ValueError("a representation cost needs dense layers one after another with ReLU or leaky ReLU between")
     return found
 
 
-def balanced(net: Network, chain: Chain | None) -> RepresentationCost | None:
+def balanced_cost(net: Network, chain: Chain | None) -> RepresentationCost | None:
     """The representation cost of a chain; None if rescaling its units is not rescaling parameters."""
     kinds = {site.kind for site in net.sites}
     if chain is None or not kinds <= set(HOMOGENEOUS) or not all(m.dense for m in chain.maps):

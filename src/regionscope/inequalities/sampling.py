@@ -12,15 +12,22 @@ from regionscope.inequalities.chains import Chain
 from regionscope.machine import points_at_once
 from regionscope.measures.complexity import gaussian
 from regionscope.measures.draws import Draws
-from regionscope.measures.good import good_masks
+from regionscope.measures.good import (
+    good_as_it_stands,
+    good_at_breakpoint,
+    levels_at_breakpoints,
+    masks_and_exits,
+)
 from regionscope.measures.jacobians import Route, chosen_directions, tangent_floats
 from regionscope.measures.rank import ranks
 from regionscope.tracing.network import Network, piece
 
 OUTPUTS = 64  # with more, the Lipschitz constants met on the data are left out
+LOOKS = 32  # at units of a site whose own noise hides whether they are good; of more, so many are drawn at a point
+AT_ONCE = 4096  # looks
 
 
-def sampled(
+def measured_samples(
     net: Network, points: Tensor, chain: Chain | None, *, sigma: float, eta: float, eps: float, draws: int,
     generator: torch.Generator | None, batch_size: int | None = None, show_progress: bool = False,
 ) -> Samples:  # fmt: skip
@@ -36,18 +43,20 @@ def sampled(
     with torch.no_grad():
         at_once = points_at_once(tangent_floats(net, along), batch_size)
         for x in tqdm(points.split(at_once), desc="bounds", disable=not show_progress):
-            rounds = [one_draw(route, x, chain, sigma, eta, eps, number, numbers) for number in range(draws)]
-            parts.append({name: torch.stack([one[name] for one in rounds]) for name in rounds[0]})
+            rounds = [_one_draw(route, x, chain, sigma, eta, eps, number, numbers) for number in range(draws)]
+            part = {name: torch.stack([one[name] for one in rounds]) for name in rounds[0]}  # (draws, n, ...)
+            part["largest mean slope"] = part.pop("unit slopes").mean(dim=0, keepdim=True).amax(dim=2)
+            parts.append(part)
     whole = {name: torch.cat([part[name] for part in parts], dim=1).double().cpu().numpy() for name in parts[0]}
     largest = {name: whole.pop(name).max(axis=(0, 1)) for name in list(whole) if name.startswith("largest")}
     axis = 0 if len(points) > 1 else 1  # of a single point, every draw is a row
     return Samples({name: np.asarray(column.mean(axis=axis)) for name, column in whole.items()}, largest)
 
 
-def one_draw(
+def _one_draw(
     route: Route, x: Tensor, chain: Chain | None, sigma: float, eta: float, eps: float, number: int, numbers: Draws,
 ) -> dict[str, Tensor]:  # fmt: skip
-    """Everything at points x for one draw of the noise: (n,), or (n, layers)."""
+    """Everything at points x for one draw of the noise: (n,), (n, layers), or (n, units)."""
     net, n = route.net, len(x)
     noise = [sigma * numbers.normal((number, i), x, site.units) for i, site in enumerate(net.sites)]
     values: list[Tensor] = [x] * len(net.sites)
@@ -59,34 +68,78 @@ def one_draw(
         tangents_of.setdefault(net.sites[number].layer, []).append(tangents.transpose(0, 1))  # (n, r, units)
 
     out = route.follow(x, visit, noise=noise)
-    spectra = [spectrum(tangents_of[layer]) for layer in sorted(tangents_of)]
-    v, s, good = torch.cat(values, dim=1), torch.cat(slopes, dim=1), torch.cat(good_masks(net, x, noise=noise), dim=1)
+    spectra = [_spectrum(tangents_of[layer]) for layer in sorted(tangents_of)]
+    v, s = torch.cat(values, dim=1), torch.cat(slopes, dim=1)
     off = net.entry_noise(noise)
     noisy = [v_ - off[e] for v_, e in zip(values, net.entries, strict=True)]
-    weighted = s * per_site(net, v, density(sigma))
-    near, reach = per_site(net, v, gap), per_site(net, torch.cat(noisy, dim=1), gap)
+    weights = [
+        s_[:, None]
+        * gaussian(z[:, None] - torch.tensor(site.breakpoints, dtype=z.dtype, device=z.device)[:, None], sigma)
+        for s_, z, site in zip(slopes, values, net.sites, strict=True)
+    ]  # (n, breakpoints, units)
+    uniform = [numbers.uniform((number, i, 1), x, *w.shape[1:]) for i, w in enumerate(weights)]
+    lost, not_good = _lost_weights(net, x, noise, weights, uniform)
+    whole = torch.cat([w.sum(dim=1) for w in weights], dim=1)
+    near, reach = _per_site(net, v, _gap), _per_site(net, torch.cat(noisy, dim=1), _gap)
     found = {
-        "LC": net.by_layer(weighted * good),
-        "density": net.by_layer(weighted),
+        "LC": net.by_layer(whole - lost),
+        "density": net.by_layer(whole),
         "slopes": net.by_layer(s),
         "tail": net.by_layer(s * (near > eta)),
-        "not good": (~good).sum(dim=1).double(),
+        "not good": not_good,
         "rank": torch.stack([ranks(spectrum, eps, False) for spectrum in spectra], dim=1).double(),
         "exact rank": torch.stack([ranks(spectrum, 0.0, False) for spectrum in spectra], dim=1).double(),
         "TV": torch.linalg.vector_norm(route.along.norms(out), dim=1),
         "distance": torch.where(s > 0, reach / s.clamp_min(1e-300), torch.inf).amin(dim=1),
         "largest slope": s.amax(dim=1),
+        "unit slopes": s,
         "largest norm": torch.stack([spectrum[:, 0] for spectrum in spectra], dim=1),
     }
     if chain is not None:
         offsets = torch.cat([m.offset for m in chain.maps[:-1]])
         found["squares"] = (v - offsets).square().sum(dim=1)
         if chain.matrices is not None and len(chain.maps[-1].offset) <= OUTPUTS:
-            found["largest Lipschitz"] = lipschitz_met(chain, noisy, n)
+            found["largest Lipschitz"] = _lipschitz_met(chain, noisy, n)
     return found
 
 
-def spectrum(tangents: list[Tensor]) -> Tensor:
+def _lost_weights(
+    net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], uniform: list[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Of weights (n, breakpoints, units) a site, what units have that are not good (n, units), and their number (n,).
+
+    A unit is good or not by the noise of the others: it is put to its breakpoint, where closed units give what they
+    give anyway. Of more than `LOOKS` open ones some are drawn, likelier if their weight is large, and each stands for
+    1/chance: unbiased. Weight and number are of the same units, so what is lost is at most the number times the most
+    that a unit weighs, for every draw. Of several breakpoints a unit may be not good at some: it counts by their share.
+    """
+    masks, leaving = masks_and_exits(net, x, noise)
+    lost, count = [], torch.zeros(len(x)).to(x)
+    for site, mask, left, w, u in zip(net.sites, masks, leaving, weights, uniform, strict=True):
+        bad = (~mask)[:, None].to(w).expand_as(w)  # how many each stands for
+        if site.breakpoints and not good_as_it_stands(net, site):
+            levels = levels_at_breakpoints(net, site, x)
+            hidden = left[:, None] != levels
+            chance = _chances(torch.where(hidden, w, 0.0), hidden)
+            bad = torch.where(hidden, 0.0, bad)
+            looks = (u < chance).nonzero()
+            for some in looks.split(AT_ONCE) if len(looks) else ():
+                row, at, unit = some.T
+                good = good_at_breakpoint(net, x[row], [d[row] for d in noise], site, unit, levels[at, unit])
+                bad[row, at, unit] = torch.where(good, 0.0, 1 / chance[row, at, unit])
+        lost.append((w * bad).sum(dim=1))
+        count += bad.sum(dim=(1, 2)) / max(1, len(site.breakpoints))
+    return torch.cat(lost, dim=1), count
+
+
+def _chances(weights: Tensor, hidden: Tensor) -> Tensor:
+    """With what probability each is looked at: half of the looks go by weight, so that neither sum varies much."""
+    many, total = hidden.sum(dim=(1, 2), keepdim=True), weights.sum(dim=(1, 2), keepdim=True)
+    share = (weights / total.clamp_min(1e-300) + 1 / many.clamp_min(1)) / 2
+    return torch.where(hidden, torch.where(many <= LOOKS, 1.0, (LOOKS * share).clamp_max(1.0)), 0.0)
+
+
+def _spectrum(tangents: list[Tensor]) -> Tensor:
     """The singular values of a layer's Jacobian at each point, (n, k)."""
     if len(tangents) == 1 and tangents[0].stride(0) == 0:  # the same at all points
         shared: Tensor = torch.linalg.svdvals(tangents[0][0])
@@ -95,23 +148,18 @@ def spectrum(tangents: list[Tensor]) -> Tensor:
     return each
 
 
-def per_site(net: Network, v: Tensor, function: Callable[[Tensor, tuple[float, ...]], Tensor]) -> Tensor:
+def _per_site(net: Network, v: Tensor, function: Callable[[Tensor, tuple[float, ...]], Tensor]) -> Tensor:
     """A function of the values of a site and its breakpoints, over all sites."""
     parts = v.split([site.units for site in net.sites], dim=1)
     return torch.cat([function(z, site.breakpoints) for z, site in zip(parts, net.sites, strict=True)], dim=1)
 
 
-def gap(z: Tensor, breakpoints: tuple[float, ...]) -> Tensor:
+def _gap(z: Tensor, breakpoints: tuple[float, ...]) -> Tensor:
     """How far each value is from the nearest breakpoint."""
     return torch.stack([(z - b).abs() for b in breakpoints] or [torch.full_like(z, torch.inf)]).amin(dim=0)
 
 
-def density(sigma: float) -> Callable[[Tensor, tuple[float, ...]], Tensor]:
-    """The density of a unit's noisy bias at its value, added up over the breakpoints."""
-    return lambda z, breakpoints: torch.stack([gaussian(z - b, sigma) for b in breakpoints] or [0 * z]).sum(dim=0)
-
-
-def lipschitz_met(chain: Chain, values: list[Tensor], n: int) -> Tensor:
+def _lipschitz_met(chain: Chain, values: list[Tensor], n: int) -> Tensor:
     """The norm of the derivative of the outputs by each layer's pre-activations, (n, layers)."""
     matrices = chain.matrices
     assert matrices is not None

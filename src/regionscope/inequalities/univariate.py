@@ -70,19 +70,20 @@ def univariate_certificate(
     if x.min() < edges[0] or x.max() > edges[-1]:
         raise ValueError("points lie outside the support of the density")
     heights = heights / (heights * np.diff(edges)).sum()
-    places, values = corners(net, float(edges[0]), float(edges[-1]))
+    places, values = _corners(net, float(edges[0]), float(edges[-1]))
     weight = np.interp(places, edges, np.concatenate([[0.0], np.cumsum(heights * np.diff(edges))]))  # P(up to there)
     rise, run = np.diff(values), np.diff(places)
     variation = float((np.abs(rise) / np.where(run > 0, run, 1.0) * np.diff(weight)).sum())
     there = np.interp(x, places, values)
-    found = [ball(x0, variation / abs(v) if v else np.inf, heights, edges) for x0, v in zip(x, there, strict=True)]
+    least = [variation / abs(v) if v else np.inf for v in there]  # the density that certifies
+    found = [_ball_radius(x0, low, heights, edges) for x0, low in zip(x, least, strict=True)]
     return UnivariateCertificate(
-        x, np.abs(there), np.array(found), sign_change(x, there, places, values), variation,
+        x, np.abs(there), np.array(found), _distances_to_other_sign(x, there, places, values), variation,
         (float(edges[0]), float(edges[-1])),
     )  # fmt: skip
 
 
-def corners(net: Network, low: float, high: float) -> tuple[Floats, Floats]:
+def _corners(net: Network, low: float, high: float) -> tuple[Floats, Floats]:
     """Where the network bends between two inputs, and its values there."""
     start, end = (torch.full(net.input_shape, t, dtype=torch.float64) for t in (low, high))
     cells = line_cells(net, start, end)
@@ -90,7 +91,7 @@ def corners(net: Network, low: float, high: float) -> tuple[Floats, Floats]:
     return low + places * (high - low), np.asarray(cells.outputs[:, 0])
 
 
-def ball(x0: float, least: float, heights: Floats, edges: Floats) -> float:
+def _ball_radius(x0: float, least: float, heights: Floats, edges: Floats) -> float:
     """The radius of the largest ball around x0 on which the density is at least so much."""
     if least == np.inf:
         return 0.0
@@ -100,7 +101,7 @@ def ball(x0: float, least: float, heights: Floats, edges: Floats) -> float:
     return 0.0 if inside else float(np.abs(walls - x0).min())
 
 
-def sign_change(x: Floats, there: Floats, places: Floats, values: Floats) -> Floats:
+def _distances_to_other_sign(x: Floats, there: Floats, places: Floats, values: Floats) -> Floats:
     """The distance from each x to the nearest point where the network has the other sign."""
     wrong = np.where(there[:, None] >= 0, values[None] < 0, values[None] > 0)  # (n, corners)
     best = np.full(len(x), np.inf)

@@ -1,7 +1,8 @@
 """Three definitions of local complexity on the same points."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -16,6 +17,9 @@ from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -25,11 +29,11 @@ class Comparison:
     rank_correlation: NDArray[np.float64]  # (3, 3), Spearman's; NaN if a measure is the same at all points
     p_values: NDArray[np.float64]  # (3, 3), of no correlation
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
         """A scatter plot of each pair; see `regionscope.plots.pairs`."""
-        from regionscope import plots
+        from regionscope.plots.scatter import pairs
 
-        return plots.pairs(self, axes)
+        return pairs(self, axes)
 
 
 def compare_complexities(

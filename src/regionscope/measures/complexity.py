@@ -166,7 +166,8 @@ def unit_densities(
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
         slopes = route.along.norms(tangents)[:, None]  # (n, 1, units)
         b = torch.tensor(net.sites[number].breakpoints, dtype=z.dtype, device=z.device)
-        found[number] = slopes * (gaussian(z[:, None] - b[:, None], scales[number]) if density else 1.0 / len(b))
+        share = torch.full_like(b, 1 / max(1, len(b)))[:, None]  # a unit's gradient counts once
+        found[number] = slopes * (gaussian(z[:, None] - b[:, None], scales[number]) if density else share)
 
     route.follow(x, visit, noise=noise, vectors=vectors)
     weights = [found[number] for number in range(len(net.sites))]

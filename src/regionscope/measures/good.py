@@ -50,10 +50,11 @@ def good_units(
 
 def good_masks(net: Network, x: Tensor, *, noise: list[Tensor] | None = None) -> list[Tensor]:
     """Which units of each site are good at points x: (n, units) a site. `noise` is taken off what enters the sites."""
-    return _masks_and_exits(net, x, noise)[0]
+    return masks_and_exits(net, x, noise)[0]
 
 
-def _masks_and_exits(net: Network, x: Tensor, noise: list[Tensor] | None) -> tuple[list[Tensor], list[Tensor]]:
+def masks_and_exits(net: Network, x: Tensor, noise: list[Tensor] | None) -> tuple[list[Tensor], list[Tensor]]:
+    """`good_masks`, and what leaves the sites: (n, units) a site each."""
     left: dict[int, Tensor] = {}
 
     def on_value(value: int, tensor: Tensor) -> None:
@@ -71,7 +72,7 @@ def _masks_and_exits(net: Network, x: Tensor, noise: list[Tensor] | None) -> tup
     return masks, [left[e].detach().flatten(1) for e in net.exits]
 
 
-def _good_at_breakpoint(
+def good_at_breakpoint(
     net: Network, x: Tensor, noise: list[Tensor], site: Site, unit: Tensor, level: Tensor
 ) -> Tensor:
     """Whether one unit of a site (n,) is good at each point when it is just at a breakpoint, where it gives `level`.
@@ -103,12 +104,12 @@ def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Ten
     moved to the breakpoint; if it is not good there, the weight of all is taken off it: on average, that of the bad.
     """
     kept = []
-    masks, leaving = _masks_and_exits(net, x, noise)
+    masks, leaving = masks_and_exits(net, x, noise)
     for number, (site, mask, w) in enumerate(zip(net.sites, masks, weights, strict=True)):
-        if site.layer == net.layers or site.tournament or site.kind in ("maximum", "minimum"):
-            kept.append((w * mask[:, None]).sum(dim=1))  # nothing bends behind it, or its noise moves nothing
+        if good_as_it_stands(net, site):
+            kept.append((w * mask[:, None]).sum(dim=1))
             continue
-        levels = _levels(net, site, x)
+        levels = levels_at_breakpoints(net, site, x)
         settled = leaving[number][:, None] == levels
         certain = (w * (settled & mask[:, None])).sum(dim=1)
         open_ = torch.where(settled, 0.0, w)
@@ -116,15 +117,20 @@ def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Ten
         place = (open_.detach().flatten(1).cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
         place = place.clamp_max(open_[0].numel() - 1)
         unit, rows = place % site.units, torch.arange(len(x), device=x.device)
-        bad = ~_good_at_breakpoint(net, x, noise, site, unit, levels.flatten()[place]) & (total > 0)
+        bad = ~good_at_breakpoint(net, x, noise, site, unit, levels.flatten()[place]) & (total > 0)
         picked = open_.flatten(1)[rows, place]
         share = torch.where(bad, total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
         kept.append((certain + open_.sum(dim=1)).index_put((rows, unit), -picked * share, accumulate=True))
     return kept
 
 
+def good_as_it_stands(net: Network, site: Site) -> bool:
+    """Whether no unit's own noise decides if it is good: nothing bends behind the site, or its noise moves nothing."""
+    return site.layer == net.layers or bool(site.tournament) or site.kind in ("maximum", "minimum")
+
+
 @torch.no_grad()
-def _levels(net: Network, site: Site, x: Tensor) -> Tensor:
+def levels_at_breakpoints(net: Network, site: Site, x: Tensor) -> Tensor:
     """What the units of a site give at each of its breakpoints, (breakpoints, units)."""
     b = torch.tensor(site.breakpoints, dtype=x.dtype, device=x.device)
 

@@ -1,18 +1,22 @@
 """What a run shows, as a table, pictures and a page to read."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regionscope import plots
 from regionscope.runs.phases import Phases
 from regionscope.runs.run import SIGNAL, Run
 from regionscope.tables import aligned
 
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.figure import Figure
+
 PLANES = 6
+WIDTH = 8.0  # inches
 
 
 def summary(run: Run, lines: int = 14) -> str:
@@ -23,38 +27,49 @@ def summary(run: Run, lines: int = 14) -> str:
     names += [n for n in rows[0] if n.startswith("planes/")]
     chosen = sorted({round(i) for i in np.linspace(0, len(rows) - 1, min(lines, len(rows)))})
     head = [n.removeprefix("train/").replace("_", " ").replace("planes/", "cells on ") for n in names]
-    return aligned([head, *[[_shown(rows[i].get(name)) for name in names] for i in chosen]])
+    return aligned([head, *[[_as_text(rows[i].get(name)) for name in names] for i in chosen]])
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
-def write_report(run: Run, folder: str | Path) -> list[Path]:
-    """Write report.md with a table, the phases and how it was made; curves.png; planes.png if planes were recorded."""
+def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("png",)) -> list[Path]:
+    """Write report.md with a table, the phases and how it was made; curves.png; planes.png if planes were recorded.
+
+    `pictures` are the kinds of files for the pictures: "png", "svg", "pdf", or several; the page shows the first.
+    """
+    import matplotlib.pyplot as plt
+
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if not run.steps:
         raise ValueError(f"nothing was recorded in {run.path} yet")
     found = run.phases() if run.has_phases() else None
-    files = [folder / "curves.png"]
-    _curves(run, found).savefig(files[0], dpi=130)
+    drawn = {"curves": _curves_figure(run, found)}
     if run.planes(run.steps[-1]):
-        files.append(folder / "planes.png")
-        _planes(run).savefig(files[1], dpi=130)
-    plt.close("all")
+        drawn["planes"] = _planes_figure(run)
+    files = [folder / f"{name}.{kind}" for name in drawn for kind in pictures]
+    for file in files:
+        drawn[file.stem].savefig(file, dpi=150)
+    for figure in drawn.values():
+        plt.close(figure)
     files.append(folder / "report.md")
-    pictures = "\n\n".join(f"![{file.stem}]({file.name})" for file in files[:-1])
+    shown = "\n\n".join(f"![{name}]({name}.{pictures[0]})" for name in drawn)
     about = "\n".join(f"- {name}: {value}" for name, value in (run.versions | run.config).items())
     files[-1].write_text(
-        f"# {run.path.name}\n\n{pictures}\n\n## Phases of {SIGNAL}\n\n```\n{found or 'not recorded'}\n```\n\n"
+        f"# {run.path.name}\n\n{shown}\n\n## Phases of {SIGNAL}\n\n```\n{found or 'not recorded'}\n```\n\n"
         f"## Records\n\n```\n{summary(run)}\n```\n\n## How it was made\n\n{about}\n"
     )
     return files
 
 
-def _curves(run: Run, found: Phases | None) -> Any:
+def _curves_figure(run: Run, found: Phases | None) -> "Figure":
     """One panel a measure, one curve a probe; accuracies together in the last."""
+    import matplotlib.pyplot as plt
+
+    from regionscope.plots.curves import curve
+
     rows = run.rows()
     steps = [row["step"] for row in rows]
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -69,32 +84,46 @@ def _curves(run: Run, found: Phases | None) -> Any:
             panels.setdefault(name.split("/")[1], []).append(name.split("/")[0])
     scores = [name for name in ("train_accuracy", "test_accuracy", *means) if name in columns and "accuracy" in name]
     count = len(panels) + bool(scores)
-    figure = plt.figure(figsize=(8, 2.5 * max(1, count)), layout="constrained")
+    figure = plt.figure(figsize=(WIDTH, 2.3 * max(1, count)), layout="constrained")
     axes = figure.subplots(max(1, count), 1, sharex=True, squeeze=False)[:, 0]
     for ax, (measure, probes) in zip(axes, panels.items(), strict=False):
-        plots.curve(
+        curve(
             steps, {probe: column(f"{probe}/{measure}") for probe in probes}, ax,
             stderr={probe: column(f"{probe}/{measure}/stderr") for probe in probes},
             phases=found if measure == SIGNAL.split("/")[1] else None, label=measure.replace("_", " "),
         )  # fmt: skip
         ax.set_xlabel("")
     if scores:
-        shown: dict[str, ArrayLike] = {name.replace("_", " ").replace("/", ", "): column(name) for name in scores}
-        plots.curve(steps, shown, axes[-1], label="accuracy")
+        accuracies: dict[str, ArrayLike] = {name.replace("_", " ").replace("/", ", "): column(name) for name in scores}
+        curve(steps, accuracies, axes[-1], label="accuracy")
     axes[-1].set_xlabel("training step")
     return figure
 
 
-def _planes(run: Run) -> Any:
-    """The exact regions on the first plane at some of the steps."""
+def _planes_figure(run: Run) -> "Figure":
+    """The exact regions on the first plane at some of the steps, and the data that it passes through."""
+    import matplotlib.pyplot as plt
+
+    from regionscope.plots.planes import regions
+
     name = run.planes(run.steps[-1])[0]
     recorded = [step for step in run.steps if name in run.planes(step)]
     chosen = sorted({recorded[round(i)] for i in np.linspace(0, len(recorded) - 1, min(PLANES, len(recorded)))})
     across = min(3, len(chosen))
     down = -(-len(chosen) // across)
-    figure = plt.figure(figsize=(3.6 * across, 3.9 * down), layout="constrained")
+    figure = plt.figure(figsize=(WIDTH * across / 3, WIDTH / 3 * 1.1 * down + 0.4), layout="constrained")
+    entries: dict[str, Artist] = {}
     for k, step in enumerate(chosen):
         cells = run.plane(step, name)
-        ax = plots.regions(cells, figure.add_subplot(down, across, k + 1), colour="pattern")
+        ax = regions(cells, figure.add_subplot(down, across, k + 1))
         ax.set(title=f"step {step:,}: {len(cells):,} regions", xticks=[], yticks=[], xlabel="", ylabel="")
+        if legend := ax.get_legend():  # one for all of them
+            pairs = zip(legend.get_texts(), legend.legend_handles, strict=True)
+            entries |= {text.get_text(): handle for text, handle in pairs if handle is not None}
+            legend.remove()
+    if entries:
+        names = sorted(entries, key=lambda entry: (entry.startswith("class"), entry.startswith("decision"), entry))
+        figure.legend(
+            [entries[entry] for entry in names], names, loc="outside lower center", ncols=2 * across, frameon=False
+        )
     return figure

@@ -1,0 +1,114 @@
+"""Curves that were measured while a network trained."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from regionscope.plots.style import add_legend, curve_styles, is_narrow, marked_places, new_axes, new_figure
+from regionscope.runs.phases import Phases
+from regionscope.types import Floats
+
+PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
+MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
+Curves = Mapping[str, ArrayLike]
+
+
+def curve(
+    steps: ArrayLike,
+    values: ArrayLike | Curves,
+    ax: Axes | None = None,
+    *,
+    stderr: ArrayLike | Curves | None = None,
+    phases: Phases | None = None,
+    label: str = "local complexity",
+) -> Axes:
+    """Measured curves over training steps (logarithmic after step 0), with bands of ± one standard error.
+
+    `values` is one curve or {name: curve}, `stderr` likewise. Curves of training points are purple, of test points
+    orange, of random ones blue (as in PD), and all differ in dashes and marks. `phases` (see `rs.phases`) shades
+    descents light and ascents dark, named above, and draws lines where the network had memorised, generalised, and at
+    the peak.
+    """
+    curves = values if isinstance(values, Mapping) else {label: values}
+    errors = stderr if isinstance(stderr, Mapping) else {} if stderr is None else {label: stderr}
+    if unknown := set(errors) - set(curves):
+        raise ValueError(f"stderr must name curves of {sorted(curves)}, got {sorted(unknown)}; use the same names")
+    ax = ax or new_axes(0.45, entries=len(curves) + len(MARKS))
+    _draw_curves(np.asarray(steps, float), curves, errors, ax)
+    ax.set(xlabel="training step", ylabel=label)
+    if phases is not None:
+        _shade_phases(phases, ax, named=True)
+        _mark_times(phases, ax)
+    if len(ax.get_legend_handles_labels()[1]) > 1:
+        add_legend(ax, ax.get_legend_handles_labels()[0])
+    return ax
+
+
+def training(
+    steps: ArrayLike,
+    values: ArrayLike | Curves,
+    accuracies: Curves,
+    axes: Sequence[Axes] | None = None,
+    *,
+    stderr: ArrayLike | Curves | None = None,
+    phases: Phases | None = None,
+    label: str = "local complexity",
+) -> Sequence[Axes]:
+    """`curve` above the accuracies {name: accuracy} at the same steps, with the same phases; returns both axes."""
+    if axes is None:
+        entries = len(accuracies) + len(MARKS)
+        axes = new_figure(0.75, entries).subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    curve(steps, values, axes[0], stderr=stderr, phases=phases, label=label)
+    axes[0].set_xlabel("")
+    _draw_curves(np.asarray(steps, float), accuracies, {}, axes[1])
+    axes[1].set(ylim=(-0.03, 1.05), xlabel="training step", ylabel="accuracy")
+    if phases is not None:
+        _shade_phases(phases, axes[1], named=False)
+        _mark_times(phases, axes[1])
+    if shared := axes[0].get_legend():
+        shared.remove()
+    both = {line.get_label(): line for ax in axes for line in ax.lines}  # curves of one name look alike in both
+    add_legend(axes[1 if is_narrow(axes[0]) else 0], list(both.values()))
+    return axes
+
+
+def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:
+    styles = curve_styles(curves)
+    for name, given in curves.items():
+        y = np.asarray(given, float)
+        ax.plot(t, y, label=name, zorder=3, markevery=marked_places(t), **styles[name])
+        if name in errors:
+            error = np.asarray(errors[name], float)
+            ax.fill_between(t, y - error, y + error, color=styles[name]["color"], alpha=0.2, lw=0, zorder=2)
+    _set_log_time(ax, t)
+
+
+def _set_log_time(ax: Axes, t: Floats) -> None:
+    """A logarithmic axis of steps; if there is a step 0, it is linear up to the next one."""
+    if t[0] > 0:
+        ax.set_xscale("log")
+    elif len(t) > 1:
+        ax.set_xscale("symlog", linthresh=t[1], linscale=0.5)
+    if len(t) > 1:
+        ax.set_xlim(t[0], t[-1])
+
+
+def _shade_phases(phases: Phases, ax: Axes, *, named: bool) -> None:
+    size = float(plt.rcParams["font.size"])
+    for name, segment in zip(phases.names, phases.segments, strict=True):
+        ax.axvspan(segment.first, segment.last, color=PHASES[segment.kind], lw=0, zorder=0)
+        low, high = ax.transData.transform([(segment.first, 0), (segment.last, 0)])[:, 0] * 72 / ax.figure.dpi
+        if named and high - low > 2.5 * size:  # points
+            middle = ax.transAxes.inverted().transform(((low + high) / 2 * ax.figure.dpi / 72, 0))[0]
+            words = name.replace(" ", "\n") if high - low < 0.6 * size * len(name) else name
+            ax.text(middle, 1.01, words, transform=ax.transAxes, ha="center", va="bottom", fontsize="small")
+
+
+def _mark_times(phases: Phases, ax: Axes) -> None:
+    for name, style in MARKS.items():
+        step = getattr(phases, name)
+        if step is not None:
+            ax.axvline(step, color="0.2", ls=style, lw=1.0, label=f"{name}, step {step:,.0f}", zorder=1)

@@ -1,0 +1,214 @@
+"""The cells of a plane."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from regionscope.geometry.plane_cells import PlaneCells
+from regionscope.plots.marks import draw_points
+from regionscope.plots.style import (
+    BOUNDARY,
+    add_legend,
+    class_colours,
+    layer_colours,
+    layer_handles,
+    new_axes,
+    pale_map,
+    thin,
+)
+from regionscope.types import Floats, Indices, Words
+
+COLOURS = ("class", "gradient", "layer", "pattern", "none")
+FEW = 1_500  # cells; sides of more are thinner
+MANY = 200_000  # cells, beyond which their sides would hide everything
+SMOOTH = 20_000  # cells, beyond which their edges are not smoothed, for speed
+DOTS = 5_000  # cells, beyond which vector files hold the cells as dots
+CLASSES = 20  # in a legend
+SEAM = 0.8  # points: sides of neighbours in their own colours leave no gap between them
+
+
+def regions(
+    cells: PlaneCells,
+    ax: Axes | None = None,
+    *,
+    colour: str | None = None,
+    boundaries: bool | None = None,
+    decision: bool | None = None,
+    points: ArrayLike | Tensor | None = None,
+    labels: Sequence[object] | None = None,
+    images: ArrayLike | Tensor | bool | None = None,
+    legend: bool = True,
+) -> Axes:
+    """The cells of a plane with the boundaries of each layer, the decision boundary, and the data it passes through.
+
+    `colour` fills the cells by the "class" that is largest there, cut where it changes; the "gradient" norm along the
+    plane; "pattern", a pale colour each; "layer", the same but alike for one pattern of the first layer; or "none". By
+    default the class if there are several outputs, else the gradient. `boundaries` draws the sides of cells in the
+    colour of their layer (by default if there are at most 200,000 cells), `decision` the decision boundary in red (by
+    default if there are several outputs).
+
+    `points` are marked: (n, 2) in plane coordinates, or inputs (n, ...), each at its nearest point of the plane; by
+    default those that the plane was laid through. Those of images get a thumbnail, up to eight of them; `images`
+    (n, ...) gives others, False none. `labels` stand beside the points. `legend` names layers, classes, the boundary.
+    """
+    if colour not in (None, *COLOURS):
+        raise ValueError(f"colour must be one of {', '.join(COLOURS)}, got {colour!r}")
+    ax = ax or new_axes(1.05)
+    low, high = cells.plane.domain.min(axis=0), cells.plane.domain.max(axis=0)
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="first axis", ylabel="second axis")
+    ax.set_title(f"{len(cells):,} linear regions")
+    several = cells.outputs is not None and cells.outputs.shape[1] > 1
+    handles: list[Artist] = []
+    if boundaries if boundaries is not None else len(cells) <= MANY:
+        handles += _draw_boundaries(cells, ax)
+    if decision if decision is not None else several:
+        handles += _draw_decision(cells, ax)
+    handles += FILLS[colour or _usual_colour(cells)](cells, ax)
+    draw_points(cells.plane, ax, points, labels, images)
+    if legend and handles:
+        add_legend(ax, handles, below=True)
+    return ax
+
+
+def _usual_colour(cells: PlaneCells) -> str:
+    if cells.outputs is not None and cells.outputs.shape[1] > 1:
+        return "class"
+    return "none" if cells.outputs is None or cells.network is None else "gradient"
+
+
+# boundaries
+
+
+def _draw_boundaries(cells: PlaneCells, ax: Axes) -> list[Artist]:
+    layers = max((site.layer for site in cells.sites), default=0)
+    ends, finer = cells.vertices[cells.edges.vertices], min(1.0, (FEW / len(cells)) ** 0.5)
+    for k, colour in reversed(list(enumerate(layer_colours(layers)))):  # the first layer on top
+        mine = ends[cells.edges.layer == k + 1]
+        width = finer * thin() * (2 - 0.8 * k / max(1, layers - 1))
+        ax.add_collection(
+            LineCollection(list(mine), colors=[colour], linewidths=width, zorder=2, rasterized=len(cells) > DOTS)
+        )
+    return [*layer_handles(layers)]
+
+
+def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
+    width, segments = 4.5 * thin(), list(cells.decision_boundary().segments)
+    for colour, more, order in (("white", 1.6 * thin(), 2.9), (BOUNDARY, 0.0, 3)):  # a rim keeps it apart from lines
+        ax.add_collection(
+            LineCollection(segments, colors=colour, linewidths=width + more, zorder=order, capstyle="round")
+        )
+    return [Line2D([], [], color=BOUNDARY, linewidth=width, label="decision boundary")]
+
+
+# fills
+
+
+def _add_polygons(polygons: list[Floats], ax: Axes) -> PolyCollection:
+    many = len(polygons)
+    added = PolyCollection(
+        polygons, edgecolors="face", linewidths=SEAM, antialiased=many <= SMOOTH, rasterized=many > DOTS, zorder=1
+    )
+    ax.add_collection(added)
+    return added
+
+
+def _fill_by_class(cells: PlaneCells, ax: Axes) -> list[Artist]:
+    polygons, classes = _decided_polygons(cells)
+    colours = class_colours(int(classes.max()) + 1)
+    _add_polygons(polygons, ax).set(facecolor=colours[classes])
+    single = cells.outputs is not None and cells.outputs.shape[1] == 1
+    names = ("output ≤ 0", "output > 0") if single else [f"class {c}" for c in range(len(colours))]
+    return [Patch(color=colours[c], label=names[c]) for c in np.unique(classes)[:CLASSES]]
+
+
+def _decided_polygons(cells: PlaneCells) -> tuple[list[Floats], Indices]:
+    """The cells, those in which the largest output changes cut there, and the class of each piece."""
+    classes = cells.classes
+    assert cells.outputs is not None
+    single = cells.outputs.shape[1] == 1
+    outputs = np.pad(cells.outputs, ((0, 0), (1, 0))) if single else cells.outputs  # a single output competes with zero
+    boundary = cells.decision_boundary()
+    whole = np.ones(len(cells), bool)
+    whole[boundary.cell] = False
+    polygons = [polygon for polygon, kept in zip(cells.polygons, whole, strict=True) if kept]
+    found = classes[whole].tolist()
+    order = np.argsort(boundary.cell, kind="stable")
+    changed, first = np.unique(boundary.cell[order], return_index=True)
+    for cell, ties in zip(changed, np.split(boundary.classes[order], first[1:]), strict=False):  # may be none
+        corners = cells.corners[cells.offsets[cell] : cells.offsets[cell + 1]]
+        rivals = np.array([0, 1]) if single else np.union1d(ties, outputs[corners].argmax(axis=1))
+        for rival in rivals:
+            ahead = outputs[corners][:, [rival]] - outputs[corners][:, rivals]
+            piece = _part_ahead(cells.vertices[corners], ahead)
+            if len(piece) > 2:
+                polygons.append(piece)
+                found.append(int(rival))
+    return polygons, np.array(found, np.int64)
+
+
+def _part_ahead(corners: Floats, ahead: Floats) -> Floats:
+    """The part of a convex polygon on which affine functions with these values (corners, k) are not negative."""
+    rows = np.hstack([corners, ahead])
+    for column in range(2, rows.shape[1]):
+        kept = []
+        for here, after in zip(rows, np.roll(rows, -1, axis=0), strict=True):
+            a, b = here[column], after[column]
+            kept += [here] if a >= 0 else []
+            kept += [here + a / (a - b) * (after - here)] if a * b < 0 else []
+        rows = np.array(kept).reshape(-1, rows.shape[1])
+    return rows[:, :2]
+
+
+def _fill_by_gradient(cells: PlaneCells, ax: Axes) -> list[Artist]:
+    norms = np.maximum(cells.gradient_norms, 1e-12)
+    log = norms.max() > 20 * norms.min()
+    low = max(norms.min(), 1e-4 * norms.max())  # cells without any slope do not stretch the scale
+    polygons = _add_polygons(cells.polygons, ax)
+    polygons.set(array=norms, cmap=pale_map("cividis"), norm=LogNorm(low, norms.max()) if log else Normalize())
+    bar = ax.inset_axes((1.03, 0, 0.04, 1))  # as high as the cells
+    ax.figure.colorbar(polygons, cax=bar, label="gradient norm along the plane")
+    return []
+
+
+def _fill_by_pattern(cells: PlaneCells, ax: Axes) -> list[Artist]:
+    _add_polygons(cells.polygons, ax).set(facecolor=_pattern_colours(cells.packed_patterns))
+    return []
+
+
+def _fill_by_layer(cells: PlaneCells, ax: Axes) -> list[Artist]:
+    mixed = 0.75 * _pattern_colours(_first_layer_patterns(cells)) + 0.25 * _pattern_colours(cells.packed_patterns)
+    _add_polygons(cells.polygons, ax).set(facecolor=mixed)
+    return []
+
+
+FILLS = {
+    "class": _fill_by_class, "gradient": _fill_by_gradient, "layer": _fill_by_layer, "pattern": _fill_by_pattern,
+    "none": lambda cells, ax: [],
+}  # fmt: skip
+
+
+def _first_layer_patterns(cells: PlaneCells) -> Words:
+    """The part of the patterns that belongs to the first layer."""
+    layer = {name: site.layer for site in cells.sites for name in (site.name, site.tournament)}
+    words = [range(c.first_word, c.first_word + c.words) for c in cells.columns if layer[c.name] == 1]
+    return np.asarray(cells.packed_patterns[:, np.array([*chain(*words)], np.int64)])
+
+
+def _pattern_colours(patterns: Words) -> Floats:
+    """A pale colour for each pattern, the same in every picture."""
+    code = np.full(len(patterns), 0x9E3779B97F4A7C15, np.uint64)
+    with np.errstate(over="ignore"):
+        for word in patterns.T:
+            code = (code ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+            code ^= code >> np.uint64(29)
+    shades = (code[:, None] >> np.array([8, 24, 40], np.uint64) & np.uint64(255)).astype(float) / 255
+    return np.asarray(0.62 + 0.36 * shades)

@@ -1,0 +1,59 @@
+"""Measures against each other, and the sides of inequalities."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from regionscope.inequalities.bound import Bound
+from regionscope.measures.comparison import Comparison
+from regionscope.plots.style import BOUNDARY, HUES, MARKERS, OTHERS, add_legend, new_axes, new_figure
+
+NETWORKS = (HUES["random"], HUES["train"], *OTHERS)
+UNJUDGED = "0.6"
+
+
+def pairs(comparison: Comparison, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
+    """Each pair of measures against each other, a dot a point, with Spearman's rank correlation."""
+    chosen = [(0, 1), (0, 2), (1, 2)]
+    axes = axes if axes is not None else new_figure(0.36).subplots(1, 3)
+    for ax, (i, j) in zip(axes, chosen, strict=True):
+        a, b = comparison.measures[i], comparison.measures[j]
+        ax.scatter(a.per_point, b.per_point, s=10, alpha=0.6, linewidths=0, color=HUES["random"])
+        ax.set(xlabel=a.name, ylabel=b.name, title=f"rank corr. {comparison.rank_correlation[i, j]:.2f}")
+    return axes
+
+
+def bounds(found: Sequence[Bound] | Mapping[str, Sequence[Bound]], ax: Axes | None = None) -> Axes:
+    """The tightness left/right of every inequality: printed hollow, valid filled; beyond 1 it is violated.
+
+    `found` is what `rs.bounds` returns, or several such lists by name, one a network. A left side that is not positive
+    says nothing; it is marked at the left edge.
+    """
+    networks = found if isinstance(found, Mapping) else {"holds": found}
+    known = {network: [b for b in rows if b.right == b.right] for network, rows in networks.items()}
+    names = list(dict.fromkeys(b.reference for rows in known.values() for b in rows))
+    ax = ax or new_axes(0.045 * len(names) + 0.25)
+    ratios = [b.ratio for rows in known.values() for b in rows if 0 < b.ratio < np.inf]
+    low = 10 ** np.floor(np.log10(min([*ratios, 0.1])))
+    for k, (network, rows) in enumerate(known.items()):
+        shift = 0.5 * (k - (len(networks) - 1) / 2) / len(networks)
+        shape, own = MARKERS[k % len(MARKERS)], NETWORKS[k % len(NETWORKS)]
+        for b in rows:
+            place = min(max(b.ratio, low), 1e300) if b.ratio == b.ratio else low
+            colour = {True: own, False: BOUNDARY, None: UNJUDGED}[b.holds]
+            ax.scatter(
+                place, names.index(b.reference) + shift, marker=shape if place > low else "<",
+                s=64 if b.printed else 20, facecolors="none" if b.printed else colour, edgecolors=colour, zorder=2,
+            )  # fmt: skip
+        ax.scatter([], [], s=20, marker=shape, color=own, label=network)
+    for colour, name in ((BOUNDARY, "violated"), (UNJUDGED, "no verdict"), ("black", "valid")):
+        ax.scatter([], [], s=20, color=colour, label=name)
+    ax.scatter([], [], s=64, facecolors="none", edgecolors="black", label="as printed")
+    ax.axvline(1.0, color="black", lw=0.8, zorder=1)
+    ax.set(xscale="log", yticks=range(len(names)), yticklabels=names, xlabel="left side / right side (1: attained)")
+    ax.invert_yaxis()
+    ax.grid(axis="y", color="0.92")
+    ax.set_axisbelow(True)
+    add_legend(ax, ax.get_legend_handles_labels()[0], below=True)
+    return ax

@@ -1,0 +1,30 @@
+"""Pictures of estimates."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from regionscope.results import Estimate
+
+
+def test_layers_are_bars_with_their_errors() -> None:
+    per_layer = np.random.default_rng(0).normal(3, 1, (50, 3))
+    ax = Estimate("m", per_layer.sum(axis=1), per_layer, quantity="things").plot()
+    bars: list[Any] = list(ax.patches)
+    assert [bar.get_height() for bar in bars] == pytest.approx(per_layer.mean(axis=0))
+    assert (ax.get_ylabel(), ax.get_xlabel(), ax.get_title()) == ("things", "layer", "m, 50 points")
+    (whiskers,) = ax.collections
+    lengths = [np.ptp(path.vertices[:, 1]) for path in whiskers.get_paths()]  # type: ignore[index]
+    assert lengths == pytest.approx(2 * per_layer.std(axis=0, ddof=1) / 50**0.5)
+    plt.close("all")
+
+
+def test_points_without_layers_are_a_histogram_of_those_that_are_finite() -> None:
+    ax = Estimate("m", np.array([1.0, 2.0, 2.0, np.inf]), quantity="things").plot()
+    bars: list[Any] = list(ax.patches)
+    assert sum(bar.get_height() for bar in bars) == 3
+    assert np.ravel(ax.lines[0].get_xdata()).tolist() == pytest.approx([5 / 3] * 2)
+    assert Estimate("m", np.array([np.inf])).plot().get_ylabel() == "points"
+    plt.close("all")

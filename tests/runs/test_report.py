@@ -1,0 +1,60 @@
+"""What a report draws of a run."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+import regionscope as rs
+from regionscope.plots.style import HUES
+from regionscope.runs.report import _curves_figure, _planes_figure, write_report
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> rs.Run:
+    plt.switch_backend("agg")
+    config = rs.Training(
+        depth=2, width=8, steps=40, records=8, points=5, plane=True, size=100,
+        measures=("boundary_crossings", "local_rank"),
+    )  # fmt: skip
+    return rs.train(config, tmp_path_factory.mktemp("runs") / "short")
+
+
+def test_curves_have_a_panel_a_measure_and_a_hue_a_probe(run: rs.Run) -> None:
+    figure = _curves_figure(run, run.phases())
+    assert [ax.get_ylabel() for ax in figure.axes] == ["boundary crossings", "local rank", "accuracy"]
+    rows = run.rows()
+    for ax in figure.axes[:2]:
+        measure = ax.get_ylabel().replace(" ", "_")
+        for line in ax.lines:
+            probe = str(line.get_label())
+            if probe in HUES:
+                assert to_rgb(line.get_color()) == to_rgb(HUES[probe])
+                np.testing.assert_array_equal(line.get_ydata(), [row[f"{probe}/{measure}"] for row in rows])
+        assert {str(line.get_label()) for line in ax.lines} >= {"train", "test"}
+    assert {"train accuracy", "test accuracy"} <= {str(line.get_label()) for line in figure.axes[2].lines}
+    plt.close(figure)
+
+
+def test_planes_show_their_images_and_one_legend(run: rs.Run) -> None:
+    figure = _planes_figure(run)
+    panels = [ax for ax in figure.axes if ax.get_title()]
+    assert len(panels) == 6 and all(len(ax.child_axes) == 3 and ax.get_legend() is None for ax in panels)
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names[:3] == ["layer 1", "layer 2", "decision boundary"] and names[3].startswith("class")
+    assert len(set(names)) == len(names)
+    last = run.plane(run.steps[-1], run.planes(run.steps[-1])[0])
+    assert panels[-1].get_title() == f"step {run.steps[-1]:,}: {len(last):,} regions"
+    plt.close(figure)
+
+
+def test_pictures_are_written_in_the_kinds_asked_for(run: rs.Run, tmp_path: Path) -> None:
+    files = write_report(run, tmp_path, pictures=("svg", "pdf"))
+    assert [file.name for file in files] == ["curves.svg", "curves.pdf", "planes.svg", "planes.pdf", "report.md"]
+    assert "![curves](curves.svg)" in (tmp_path / "report.md").read_text()
+    assert "<!-- local rank -->" in (tmp_path / "curves.svg").read_text()
+    assert (tmp_path / "planes.pdf").read_bytes().startswith(b"%PDF")
+    assert not plt.get_fignums()
