@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -87,8 +87,7 @@ class Forward:
             again = self.recorded(x.clone(), True, keep=True)
             values, entries = again.recorder.ledger.seen or {}, [mark.entry for mark in again.marks]
             output = again.output
-        numbers = [largest(t) for t in values.values() if t.is_floating_point()]
-        return Seen(output, [values[entry] for entry in entries], max(numbers, default=0.0))
+        return Seen(output, [values[entry] for entry in entries], list(values.values()))
 
     def plain(self, x: Tensor) -> Tensor:
         """The answer of a call that is not recorded."""
@@ -136,12 +135,18 @@ class Recording:
         return self.needed.isdisjoint(self.recorder.smooth)
 
 
-class Seen(NamedTuple):
-    """What a call returned, what entered the sites, and the largest finite number that depended on the input."""
+@dataclass(frozen=True)
+class Seen:
+    """What a call returned, what entered the sites, and all that depended on the input."""
 
     output: Tensor
     entering: list[Tensor]
-    largest: float
+    values: list[Tensor]
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite number that depended on the input."""
+        return max((largest(t) for t in self.values if t.is_floating_point()), default=0.0)
 
 
 class _Reached(BaseException):
