@@ -24,7 +24,8 @@ from regionscope.tracing.operations import bend
 from regionscope.tracing.program import Program
 from regionscope.types import Floats
 
-FEW = 8  # directions; with fewer, it is not worth it to pick the products that are needed
+FEW = 8  # directions; with fewer, it is not worth it to pick the products that are needed,
+MANY = 0.2  # nor if more than this share of the units of the first layer switch
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Bundle:
     def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Seen]:
         """Every site at the vertices x ± r v_p, and perhaps x, in the way that costs least."""
         P = self.frames.shape[1]
-        if not self.passage.layers or include_centre or P < FEW:
+        if not self.passage.layers or include_centre or P < FEW or self.switching(radius) > MANY:
             for site, vertices in self.embedded(radius, include_centre=include_centre):
                 yield Seen(site, *extremes(vertices), vertices[watched, : 2 * P])
             return
@@ -113,17 +114,21 @@ class Bundle:
         for each in zip(sites, *self.told(radius), values, strict=True):
             yield Seen(*each)
 
+    def switching(self, radius: float) -> float:
+        """The share of the units behind the head that switch."""
+        reach = radius * self.arms[0].abs().amax(dim=1)
+        return float((self.centres[0].abs() <= reach).float().mean())
+
     def told(self, radius: float) -> tuple[list[Floats], list[Floats]]:
         """The smallest and largest values behind dense layers; what may be rounding has the sign it has in float64."""
         units = [site.units for site in self.passage.sites]
         size = torch.maximum(self.points.flatten(1).norm(dim=1), self.centres[0].norm(dim=1))
         found = extremes_of(self.passage.layers, self.centres[0], radius * self.arms[0], size)
         low, high = (torch.from_numpy(a).split(units, dim=1) for a in found[:2])
-        again = points_at_once(2 * self.frames.shape[1] * self.passage.widest)
-        doubtful = torch.from_numpy(found.doubtful).nonzero()[:, 0]
-        for which in doubtful.split(again) if len(doubtful) else ():
-            for number, (_, vertices) in enumerate(self.precisely(which, radius).embedded(radius)):
-                low[number][which], high[number][which] = (a.to(low[0].dtype) for a in vertices.aminmax(dim=1))
+        which = torch.from_numpy(found.doubtful).nonzero()[:, 0]
+        again = self.precisely(which, radius).embedded(radius) if len(which) else ()
+        for number, (_, vertices) in enumerate(again):
+            low[number][which], high[number][which] = (a.to(low[0].dtype) for a in vertices.aminmax(dim=1))
         return [a.numpy() for a in low], [a.numpy() for a in high]
 
     def embedded(self, radius: float, *, include_centre: bool = False) -> Iterator[tuple[Site, Tensor]]:
@@ -181,10 +186,7 @@ def bundles(
     """The neighbourhoods of all points for radii up to `reach`, a limited number at a time; no frame: each its own."""
     dimension = math.prod(way.net.input_shape)
     widest = way.widest if frame is not None else max(way.widest, dimension)
-    if way.layers and frame is not None and directions >= FEW:
-        at_once = points_at_once(2 * sum(site.units for site in way.sites), batch_size)  # by the extremes of all sites
-    else:
-        at_once = points_at_once(2 * directions * widest, batch_size)  # by a site at all vertices
+    at_once = points_at_once(2 * directions * widest, batch_size)  # by a site at all vertices
     shared = None if frame is None else (frame[None], way.arms(frame[None], reach))
     for batch in points:
         for x in batch.split(at_once):
