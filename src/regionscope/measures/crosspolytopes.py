@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regionscope.measures.jacobians import DENSE, dense
-from regionscope.tracing.operations import aten
+from regionscope.tracing.schemas import aten
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import indices
 

@@ -1,5 +1,6 @@
 """Good units: those whose switching changes the network's output."""
 
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 import torch
@@ -9,7 +10,7 @@ from tqdm.auto import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, Site
-from regionscope.tracing.program import OnValue
+from regionscope.tracing.program import OnValue, Program
 from regionscope.types import Data, Model
 
 
@@ -50,48 +51,50 @@ def good_units(
 
 def good_masks(net: Network, x: Tensor, *, noise: list[Tensor] | None = None) -> list[Tensor]:
     """Which units of each site are good at points x: (n, units) a site. `noise` is taken off what enters the sites."""
-    return _masks_and_exits(net, x, noise)[0]
+    return _masks_and_values(net, x, noise)[0]
 
 
-def _masks_and_exits(net: Network, x: Tensor, noise: list[Tensor] | None) -> tuple[list[Tensor], list[Tensor]]:
-    left: dict[int, Tensor] = {}
+def _masks_and_values(
+    net: Network, x: Tensor, noise: list[Tensor] | None, kept: Set[int] = frozenset()
+) -> tuple[list[Tensor], dict[int, Tensor]]:
+    """The masks, and those values of the program that are to be kept, before noise is taken off them."""
+    seen: dict[int, Tensor] = {}
 
     def on_value(value: int, tensor: Tensor) -> None:
-        if value in exits:
-            left[value] = tensor
+        if value in kept:
+            seen[value] = tensor
 
-    exits = set(net.exits)
+    kept = {*kept, *net.exits}
     with torch.enable_grad():
-        out = _generic_output(net, x.detach().requires_grad_(), noise, on_value)
-        found = torch.autograd.grad(out, [left[e] for e in net.exits], allow_unused=True)
+        start = {0: x.detach().requires_grad_()[:, None]}
+        out = _generic_output(
+            net, _still(net.program.pruned([*net.entries, *net.exits, net.output])), start, noise, on_value
+        )
+        found = torch.autograd.grad(out, [seen[e] for e in net.exits], allow_unused=True)
     masks = [
         torch.zeros(len(x), site.units, dtype=torch.bool, device=x.device) if g is None else g.flatten(1) != 0
         for g, site in zip(found, net.sites, strict=True)
     ]
-    return masks, [left[e].detach().flatten(1) for e in net.exits]
+    return masks, {value: tensor.detach() for value, tensor in seen.items()}
 
 
 def _good_at_breakpoint(
-    net: Network, x: Tensor, noise: list[Tensor], site: Site, unit: Tensor, level: Tensor
-) -> Tensor:
+    net: Network, behind: Program, values: Mapping[int, Tensor], noise: list[Tensor], site: Site, unit: Tensor,
+    level: Tensor,
+) -> Tensor:  # fmt: skip
     """Whether one unit of a site (n,) is good at each point when it is just at a breakpoint, where it gives `level`.
 
     The noise of all others is as given; a unit's own noise decides where its boundary lies, not whether it is good.
+    Only what is `behind` the site is run, from the `values` before noise is taken off them.
     """
-    there: list[Tensor] = []
-
-    def on_value(value: int, tensor: Tensor) -> Tensor | None:
-        if value != site.exit:
-            return None
-        moved = tensor.detach().flatten(1).scatter(1, unit[:, None], level[:, None]).requires_grad_()
-        there.append(moved)
-        return moved.reshape(tensor.shape)
-
+    left = values[site.exit]
+    moved = left.flatten(1).scatter(1, unit[:, None], level[:, None]).requires_grad_()
     with torch.enable_grad():
-        out = _generic_output(net, x.detach(), noise, on_value)
-        (slope,) = torch.autograd.grad(out, there, allow_unused=True) if out.requires_grad else (None,)
+        start = {**values, site.exit: moved.reshape(left.shape)}
+        out = _generic_output(net, behind, start, noise, lambda *_: None)
+        (slope,) = torch.autograd.grad(out, moved, allow_unused=True) if out.requires_grad else (None,)
     if slope is None:
-        return torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        return torch.zeros(len(left), dtype=torch.bool, device=left.device)
     return slope.gather(1, unit[:, None])[:, 0] != 0
 
 
@@ -103,22 +106,27 @@ def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Ten
     moved to the breakpoint; if it is not good there, the weight of all is taken off it: on average, that of the bad.
     """
     kept = []
-    masks, leaving = _masks_and_exits(net, x, noise)
+    moving = [s for s in net.sites if not (s.layer == net.layers or s.tournament or s.kind in ("maximum", "minimum"))]
+    program = net.program.pruned([net.output])
+    cut = {site.exit: program.segments([site.exit]) for site in moving}
+    masks, values = _masks_and_values(net, x, noise, {value for before, _ in cut.values() for value in before.outputs})
     for number, (site, mask, w) in enumerate(zip(net.sites, masks, weights, strict=True)):
-        if site.layer == net.layers or site.tournament or site.kind in ("maximum", "minimum"):
+        if site not in moving:
             kept.append((w * mask[:, None]).sum(dim=1))  # nothing bends behind it, or its noise moves nothing
             continue
         levels = _levels(net, site, x)
-        settled = leaving[number][:, None] == levels
+        before, behind = cut[site.exit]
+        settled = values[site.exit].flatten(1)[:, None] == levels
         certain = (w * (settled & mask[:, None])).sum(dim=1)
         open_ = torch.where(settled, 0.0, w)
         total = open_.detach().flatten(1).sum(dim=1)
         place = (open_.detach().flatten(1).cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
         place = place.clamp_max(open_[0].numel() - 1)
         unit, rows = place % site.units, torch.arange(len(x), device=x.device)
-        bad = ~_good_at_breakpoint(net, x, noise, site, unit, levels.flatten()[place]) & (total > 0)
+        start = {value: values[value] for value in before.outputs}
+        good = _good_at_breakpoint(net, _still(behind), start, noise, site, unit, levels.flatten()[place])
         picked = open_.flatten(1)[rows, place]
-        share = torch.where(bad, total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
+        share = torch.where(~good & (total > 0), total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
         kept.append((certain + open_.sum(dim=1)).index_put((rows, unit), -picked * share, accumulate=True))
     return kept
 
@@ -135,17 +143,21 @@ def _levels(net: Network, site: Site, x: Tensor) -> Tensor:
     return net.program.pruned([site.exit]).run(anywhere, on_value)[0].flatten(1)
 
 
-def _generic_output(net: Network, x: Tensor, noise: list[Tensor] | None, on_value: OnValue) -> Tensor:
-    """The sum over points of a generic combination of the outputs; no weight takes part in its gradients."""
+def _generic_output(
+    net: Network, program: Program, start: Mapping[int, Tensor], noise: list[Tensor] | None, on_value: OnValue
+) -> Tensor:
+    """The sum over points of a generic combination of what a program, which ends with the output, makes of a start."""
     shifted = None if noise is None else net.noisy_entries(noise)
 
     def both(value: int, tensor: Tensor) -> Tensor | None:
-        seen = on_value(value, tensor)
-        return shifted(value, tensor if seen is None else seen) if shifted and value in entries else seen
+        on_value(value, tensor)
+        return shifted(value, tensor) if shifted else None
 
-    entries = set(net.entries)
-    program = net.program.pruned([*entries, *net.exits, net.output])
-    still = replace(program, held={i: c.detach() for i, c in program.constants.items()})
-    out = still.run(x, both)[-1].flatten(1)
+    out = program.resume(start, both)[-1].flatten(1)
     weights = torch.linspace(1.0, 2.0, out.shape[1], dtype=out.dtype, device=out.device) ** 0.5
     return (out * weights).sum()
+
+
+def _still(program: Program) -> Program:
+    """The same; no weight takes part in its gradients."""
+    return replace(program, held={i: c.detach() for i, c in program.constants.items()})
