@@ -13,7 +13,7 @@ from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights
 from regionscope.measures.jacobians import Directions, Route, chosen_directions, tangent_floats
 from regionscope.results import Estimate
-from regionscope.tracing.given import network_and_points, values_per_point
+from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
 
@@ -160,7 +160,7 @@ def good_sums(net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor
     Of as many points at once as fit: derivatives take far more room, and fewer of them at once.
     """
     parts = []
-    for rows in torch.arange(len(x), device=x.device).split(points_at_once(values_per_point(net))):
+    for rows in torch.arange(len(x), device=x.device).split(points_kept_at_once(net)):
         these = [d[rows] for d in noise], [w[rows] for w in weights], chosen[rows]
         parts.append(torch.cat(good_weights(net, x[rows], *these), dim=1))
     return torch.cat(parts)

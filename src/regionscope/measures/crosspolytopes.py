@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regionscope.measures.jacobians import DENSE, dense
-from regionscope.tracing.schemas import aten
 from regionscope.tracing.program import Program
+from regionscope.tracing.schemas import aten
 from regionscope.tracing.steps import indices
 
 LONGER = 1 + 1e-4  # for what rounding takes off a length
