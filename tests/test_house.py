@@ -20,8 +20,8 @@ HOUSE = {
     " recording forward agreement trace given",
     "geometry": "predicates patterns planes pieces rounding rational tournaments kernels sweep subdivision maps"
     " decision line_cells plane_cells certificates",
-    "measures": "draws classification tangents good jacobians noise neighbourhoods complexity expected deformation"
-    " crossings confirmations region_count comparison rank variation distance attacks robustness table",
+    "measures": "draws classification tangents good jacobians noise crosspolytopes neighbourhoods complexity expected"
+    " deformation crossings confirmations region_count comparison rank variation distance attacks robustness table",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",
     "datasets": "files bunny sets",

@@ -13,6 +13,7 @@ import regionscope as rs
 from regionscope.machine import FLOATS_AT_ONCE
 from regionscope.measures import neighbourhoods
 from regionscope.measures.confirmations import DIAMOND
+from regionscope.measures.crosspolytopes import extremes_of
 from regionscope.measures.neighbourhoods import passage, random_frame
 
 RADII = (0.1, 1.0, 10.0)
@@ -63,6 +64,64 @@ def test_every_point_may_have_its_own_frame(name: str) -> None:
     result = rs.boundary_crossings(net, points, radius=1.0, directions=P, shared_frame=False, generator=seeded(3))
     assert result.per_layer is not None
     assert result.per_layer.tolist() == [naive_crossings(net, x, random_frame(P, d, g), 1.0) for x in points]
+
+
+def thinned() -> nn.Sequential:
+    """A wide network with units that have no weights, and a layer without biases."""
+    model = he(12, 40, 30, 40, 20, 3, bias=0.3)
+    for layer, dead in ((model[0], [0, 3]), (model[2], [1]), (model[6], [2, 5])):
+        layer.weight.data[dead] = 0.0
+        layer.bias.data[dead[0]] = 0.0
+    model[4] = nn.Linear(30, 40, bias=False).double()
+    return model
+
+
+@pytest.mark.parametrize("radius", [1e-3, 0.03, 0.3, 3.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shared", [True, False])
+def test_dense_layers_have_the_crossings_of_the_definition(dtype: torch.dtype, radius: float, shared: bool) -> None:
+    net = rs.trace(thinned().to(dtype), torch.zeros(1, 12, dtype=dtype))
+    points, g = torch.randn(60, 12, generator=seeded(), dtype=torch.float64).to(dtype), seeded(2)
+    assert len(passage(net, range(1, 5)).layers) == 3
+    found = rs.boundary_crossings(net, points, radius=radius, directions=10, shared_frame=shared, generator=seeded(2))
+    frames = [random_frame(10, 12, g).to(dtype).double() for _ in range(1 if shared else 60)] * (60 if shared else 1)
+    expected = [naive_crossings(net.frozen(), x, v, radius) for x, v in zip(points.double(), frames, strict=True)]
+    assert found.per_layer is not None and found.per_layer.tolist() == expected
+
+
+def test_values_that_may_be_rounding_have_the_sign_that_float64_gives_them() -> None:
+    model = mlp(16, 12, 12, 2)
+    for layer in model[::2]:
+        layer.weight.data = torch.randint(-2, 3, layer.weight.shape, generator=seeded()).float()
+        layer.bias.data = torch.randint(-2, 3, layer.bias.shape, generator=seeded()).float()
+    points, frame = torch.randint(-2, 3, (200, 16), generator=seeded()).float(), torch.eye(16)
+    net = rs.trace(model, points)
+    bundle = next(iter(neighbourhoods.bundles(passage(net, (1, 2)), [points], frame, 16, reach=1.0)))
+    size = points.norm(dim=1)
+    assert extremes_of(bundle.passage.layers, bundle.centres[0], bundle.arms[0], size).doubtful.mean() > 0.5
+    found = rs.boundary_crossings(net, points, radius=1.0, frame=frame)
+    expected = [naive_crossings(net.frozen(), x, frame.double(), 1.0) for x in points.double()]
+    assert found.per_layer is not None and found.per_layer.tolist() == expected
+
+
+def test_only_dense_layers_behind_relus_are_taken_together() -> None:
+    class Skip(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(9, 9), nn.Linear(9, 9), nn.Linear(9, 9)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = torch.relu(self.a(x))
+            return torch.relu(self.c(torch.relu(self.b(h)) + h))
+
+    points, frame = torch.randn(20, 9, generator=seeded()).double(), random_frame(9, 9, seeded())
+    last = nn.Sequential(nn.Linear(9, 9), nn.ReLU(), nn.Linear(9, 9), nn.Hardtanh()).double()
+    for model in (Skip().double(), mlp(9, 9, 9, 2, act=nn.LeakyReLU).double(), last):
+        net = rs.trace(model, points)
+        assert not passage(net, range(1, net.layers + 1)).layers
+        found = rs.boundary_crossings(net, points, radius=0.3, frame=frame)
+        expected = [naive_crossings(net, x, frame, 0.3) for x in points]
+        assert found.per_layer is not None and found.per_layer.tolist() == expected
 
 
 class Smooth(nn.Module):

@@ -12,6 +12,7 @@ from oracles import jacobians, sampled_boundary_length
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.measures import complexity
 from regionscope.measures.draws import Draws
 from regionscope.measures.jacobians import Route, chosen_directions
 from regionscope.measures.rank import singular_values
@@ -585,3 +586,32 @@ def test_methods_agree_when_the_weights_are_noisy() -> None:
         for method in ("gram", "jacobian")
     ]
     assert found[0] == pytest.approx(found[1])
+
+
+@pytest.mark.parametrize("weight_noise", [False, True])
+def test_points_keep_their_noise_when_the_network_and_with_it_their_order_changes(
+    monkeypatch: pytest.MonkeyPatch, weight_noise: bool
+) -> None:
+    points = torch.randn(40, 6, generator=torch.Generator().manual_seed(1))
+    original, orders = complexity.unit_densities, []
+
+    def noise_by_point(seed: int, batch_size: int | None) -> list[Tensor]:
+        seen: dict[tuple[float, ...], list[Tensor]] = {}
+
+        def watched(route, x, scales, noise, *rest):  # type: ignore[no-untyped-def]
+            orders.append(tuple(route.order(points).tolist()))
+            for row, drawn in zip(x, torch.cat(noise, dim=1), strict=True):
+                seen.setdefault(tuple(row.tolist()), []).append(drawn)
+            return original(route, x, scales, noise, *rest)
+
+        monkeypatch.setattr(complexity, "unit_densities", watched)
+        torch.manual_seed(seed)
+        generator = torch.Generator().manual_seed(0)
+        options = {"draws": 4, "weight_noise": weight_noise, "generator": generator, "batch_size": batch_size}
+        rs.local_complexity(mlp(6, 12, 9, 2), points, **options)  # type: ignore[arg-type]
+        return [torch.stack(seen[tuple(row.tolist())]) for row in points]
+
+    first = noise_by_point(0, None)
+    for seed, batch_size in ((0, 7), (1, None), (2, 3)):
+        assert all(torch.equal(a, b) for a, b in zip(first, noise_by_point(seed, batch_size), strict=True))
+    assert len(set(orders)) > 2

@@ -14,9 +14,8 @@ from regionscope.measures.complexity import gaussian
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import (
     good_as_it_stands,
-    good_at_breakpoint,
     levels_at_breakpoints,
-    masks_and_exits,
+    standing,
 )
 from regionscope.measures.jacobians import Route, chosen_directions, tangent_floats
 from regionscope.measures.rank import ranks
@@ -113,19 +112,19 @@ def _lost_weights(
     1/chance: unbiased. Weight and number are of the same units, so what is lost is at most the number times the most
     that a unit weighs, for every draw. Of several breakpoints a unit may be not good at some: it counts by their share.
     """
-    masks, leaving = masks_and_exits(net, x, noise)
+    stand = standing(net, x, noise)
     lost, count = [], torch.zeros(len(x)).to(x)
-    for site, mask, left, w, u in zip(net.sites, masks, leaving, weights, uniform, strict=True):
+    for site, mask, w, u in zip(net.sites, stand.masks, weights, uniform, strict=True):
         bad = (~mask)[:, None].to(w).expand_as(w)  # how many each stands for
         if site.breakpoints and not good_as_it_stands(net, site):
             levels = levels_at_breakpoints(net, site, x)
-            hidden = left[:, None] != levels
+            hidden = stand.leaving(site)[:, None] != levels
             chance = _chances(torch.where(hidden, w, 0.0), hidden)
             bad = torch.where(hidden, 0.0, bad)
             looks = (u < chance).nonzero()
             for some in looks.split(AT_ONCE) if len(looks) else ():
                 row, at, unit = some.T
-                good = good_at_breakpoint(net, x[row], [d[row] for d in noise], site, unit, levels[at, unit])
+                good = stand.good_at_breakpoint(site, unit, levels[at, unit], row)
                 bad[row, at, unit] = torch.where(good, 0.0, 1 / chance[row, at, unit])
         lost.append((w * bad).sum(dim=1))
         count += bad.sum(dim=(1, 2)) / max(1, len(site.breakpoints))

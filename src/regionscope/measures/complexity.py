@@ -13,7 +13,7 @@ from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights
 from regionscope.measures.jacobians import Directions, Route, chosen_directions, tangent_floats
 from regionscope.results import Estimate
-from regionscope.tracing.given import network_and_points
+from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
 
@@ -137,29 +137,39 @@ def one_round(
     noise = [s * numbers.normal((number, i), x, site.units) for i, (s, site) in enumerate(sites)]
     chosen = torch.stack([numbers.uniform((number, i, 1), x) for i in range(2 * len(sites))], dim=1)
     vectors = None if route.along.exact else route.along.drawn(x, (number, len(sites)), numbers)  # (n, r, d)
-    order = route.order(x)
-    signs = (1.0, -1.0) if antithetic else (1.0,)
+    order, sides = route.order(x), []
+    for side, sign in enumerate((1.0, -1.0) if antithetic else (1.0,)):
+        signed = [sign * d for d in noise]
+        parts = []
+        for rows in order.split(at_once):
+            along = None if vectors is None else vectors[rows].transpose(0, 1)
+            parts.append(unit_densities(route, x[rows], scales, [d[rows] for d in signed], density, along))
+        weights = [torch.cat(site)[order.argsort()] for site in zip(*parts, strict=True)]
+        sides.append(good_sums(route.net, x, signed, weights, chosen[:, side::2]) if good else summed(weights))
+    return torch.stack(sides).mean(dim=0)
+
+
+def summed(weights: list[Tensor]) -> Tensor:
+    """The sums over breakpoints of weights (n, breakpoints, units) a site, (n, units)."""
+    return torch.cat([w.sum(dim=1) for w in weights], dim=1)
+
+
+def good_sums(net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor) -> Tensor:
+    """The same over good units. `chosen` (n, sites) pick the unit of each site whose goodness is looked at closely.
+
+    Of as many points at once as fit: derivatives take far more room, and fewer of them at once.
+    """
     parts = []
-    for rows in order.split(at_once):
-        along = None if vectors is None else vectors[rows].transpose(0, 1)
-        densities = [
-            unit_densities(
-                route, x[rows], scales, [sign * d[rows] for d in noise], good, density, along, chosen[rows, side::2]
-            )
-            for side, sign in enumerate(signs)
-        ]
-        parts.append(torch.stack(densities).mean(dim=0))
-    return torch.cat(parts)[order.argsort()]
+    for rows in torch.arange(len(x), device=x.device).split(points_kept_at_once(net)):
+        these = [d[rows] for d in noise], [w[rows] for w in weights], chosen[rows]
+        parts.append(torch.cat(good_weights(net, x[rows], *these), dim=1))
+    return torch.cat(parts)
 
 
 def unit_densities(
-    route: Route, x: Tensor, scales: list[float], noise: list[Tensor], good: bool, density: bool,
-    vectors: Tensor | None, chosen: Tensor,
-) -> Tensor:  # fmt: skip
-    """|derivative along the directions| rho 1{good} of every unit at points x, (n, units), under this noise.
-
-    `chosen` (n, sites) are uniform numbers that pick the unit of each site whose goodness is looked at closely.
-    """
+    route: Route, x: Tensor, scales: list[float], noise: list[Tensor], density: bool, vectors: Tensor | None
+) -> list[Tensor]:
+    """|derivative along the directions| rho of every unit at points x, (n, breakpoints, units) a site, under noise."""
     net = route.net
     found: dict[int, Tensor] = {}  # number of the site -> (n, breakpoints, units)
 
@@ -170,10 +180,7 @@ def unit_densities(
         found[number] = slopes * (gaussian(z[:, None] - b[:, None], scales[number]) if density else share)
 
     route.follow(x, visit, noise=noise, vectors=vectors)
-    weights = [found[number] for number in range(len(net.sites))]
-    if good:
-        return torch.cat(good_weights(net, x, noise, weights, chosen), dim=1)
-    return torch.cat([w.sum(dim=1) for w in weights], dim=1)
+    return [found[number] for number in range(len(net.sites))]
 
 
 def gaussian(z: Tensor, sigma: float) -> Tensor:

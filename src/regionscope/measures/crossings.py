@@ -17,6 +17,7 @@ from regionscope.measures.neighbourhoods import (
     bundles,
     checked_radius,
     chosen_layers,
+    extremes,
     passage,
     shared_frame_of,
 )
@@ -173,14 +174,13 @@ class Tally:
         watched = slice(-self.points % WATCHED, n, WATCHED) if self.directions > 1 else slice(0)
         squares: dict[int, Tensor] = {}
         doubtful, scale = np.zeros(n, bool), bundle.points.flatten(1).norm(dim=1).cpu().double().numpy()
-        for site, vertices in bundle.embedded(self.radius, include_centre=self.include_centre):
-            low, high = extremes(vertices)
+        for site, low, high, some in bundle.seen(self.radius, include_centre=self.include_centre, watched=watched):
             crossed, size = between(low, high, site), np.maximum(np.abs(low), np.abs(high))
             scale = np.maximum(scale, np.linalg.norm(size, axis=1))
             doubtful |= (crossed & (size <= ROUNDINGS * EPS * scale[:, None])[:, None]).any(axis=(1, 2))
             counts[:, self.column[site.layer]] += crossed.sum(axis=(1, 2))
-            if len(seen := vertices[watched, : 2 * self.directions]):
-                add_squares(squares, site.layer, seen)
+            if len(some):
+                add_squares(squares, site.layer, some)
         told = bundle.passage.net.piecewise_linear and bundle.passage.net.dtype is torch.float64
         for which in np.flatnonzero(doubtful & told):
             counts[which] = self.recounted(bundle, int(which))
@@ -219,12 +219,6 @@ class Tally:
 def crossing_mask(vertices: Tensor, site: Site) -> NDArray[np.bool_]:
     """Which breakpoints each unit has vertices (n, 2P, units) on both sides of: (n, breakpoints, units)."""
     return between(*extremes(vertices), site)
-
-
-def extremes(vertices: Tensor) -> tuple[Floats, Floats]:
-    """The smallest and largest value of each unit, (n, units)."""
-    # numpy, as little is left by now: starting torch's threads would cost more than the work
-    return vertices.amin(dim=1).cpu().numpy(), vertices.amax(dim=1).cpu().numpy()
 
 
 def between(low: Floats, high: Floats, site: Site) -> NDArray[np.bool_]:

@@ -1,6 +1,7 @@
 """Good units: those whose switching changes the network's output."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -9,7 +10,7 @@ from tqdm.auto import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, Site
-from regionscope.tracing.program import OnValue
+from regionscope.tracing.program import OnValue, Program
 from regionscope.types import Data, Model
 
 
@@ -50,50 +51,82 @@ def good_units(
 
 def good_masks(net: Network, x: Tensor, *, noise: list[Tensor] | None = None) -> list[Tensor]:
     """Which units of each site are good at points x: (n, units) a site. `noise` is taken off what enters the sites."""
-    return masks_and_exits(net, x, noise)[0]
+    return _masks_and_values(net, x, noise, set(net.exits))[0]
 
 
-def masks_and_exits(net: Network, x: Tensor, noise: list[Tensor] | None) -> tuple[list[Tensor], list[Tensor]]:
-    """`good_masks`, and what leaves the sites: (n, units) a site each."""
-    left: dict[int, Tensor] = {}
+@dataclass(frozen=True)
+class Standing:
+    """A network at points under noise on what enters its sites: which units are good as they stand, and if moved.
+
+    The `values` of the program are those before noise is taken off them; only what is `behind` a site is run again.
+    """
+
+    net: Network
+    noise: list[Tensor]
+    masks: list[Tensor]  # (n, units) a site
+    values: dict[int, Tensor]
+    behind: dict[int, Program]  # by the value that leaves the site
+    needed: dict[int, tuple[int, ...]]  # the values that the program behind a site starts from
+
+    def leaving(self, site: Site) -> Tensor:
+        """What leaves a site, (n, units)."""
+        return self.values[site.exit].flatten(1)
+
+    def good_at_breakpoint(self, site: Site, unit: Tensor, level: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Whether one unit of a site is good at each point, or at some, when it is at a breakpoint and gives `level`.
+
+        The noise of all others is as given; a unit's own noise decides where its boundary lies, not whether it is good.
+        """
+        start = {value: self.values[value] for value in self.needed[site.exit]}
+        noise = self.noise
+        if rows is not None:
+            start, noise = {value: tensor[rows] for value, tensor in start.items()}, [d[rows] for d in noise]
+        left = start[site.exit]
+        moved = left.flatten(1).scatter(1, unit[:, None], level[:, None]).requires_grad_()
+        with torch.enable_grad():
+            start[site.exit] = moved.reshape(left.shape)
+            out = _generic_output(self.net, self.behind[site.exit], start, noise, lambda *_: None)
+            (slope,) = torch.autograd.grad(out, moved, allow_unused=True) if out.requires_grad else (None,)
+        if slope is None:
+            return torch.zeros(len(left), dtype=torch.bool, device=left.device)
+        return slope.gather(1, unit[:, None])[:, 0] != 0
+
+
+def standing(net: Network, x: Tensor, noise: list[Tensor]) -> Standing:
+    """The network at points x, ready to say of units that are moved whether they are good."""
+    program = net.program.pruned([net.output])
+    cut = {site.exit: program.segments([site.exit]) for site in net.sites if not good_as_it_stands(net, site)}
+    kept = {*net.exits, *(value for before, _ in cut.values() for value in before.outputs)}
+    masks, values = _masks_and_values(net, x, noise, kept)
+    behind = {value: _still(after) for value, (_, after) in cut.items()}
+    return Standing(net, noise, masks, values, behind, {value: before.outputs for value, (before, _) in cut.items()})
+
+
+def good_as_it_stands(net: Network, site: Site) -> bool:
+    """Whether no unit's own noise decides if it is good: nothing bends behind the site, or its noise moves nothing."""
+    return site.layer == net.layers or bool(site.tournament) or site.kind in ("maximum", "minimum")
+
+
+def _masks_and_values(
+    net: Network, x: Tensor, noise: list[Tensor] | None, kept: Set[int]
+) -> tuple[list[Tensor], dict[int, Tensor]]:
+    """The masks, and those values of the program that are to be kept, before noise is taken off them."""
+    seen: dict[int, Tensor] = {}
 
     def on_value(value: int, tensor: Tensor) -> None:
-        if value in exits:
-            left[value] = tensor
+        if value in kept:
+            seen[value] = tensor
 
-    exits = set(net.exits)
     with torch.enable_grad():
-        out = _generic_output(net, x.detach().requires_grad_(), noise, on_value)
-        found = torch.autograd.grad(out, [left[e] for e in net.exits], allow_unused=True)
+        start = {0: x.detach().requires_grad_()[:, None]}
+        program = _still(net.program.pruned([*net.entries, *net.exits, net.output]))
+        out = _generic_output(net, program, start, noise, on_value)
+        found = torch.autograd.grad(out, [seen[e] for e in net.exits], allow_unused=True)
     masks = [
         torch.zeros(len(x), site.units, dtype=torch.bool, device=x.device) if g is None else g.flatten(1) != 0
         for g, site in zip(found, net.sites, strict=True)
     ]
-    return masks, [left[e].detach().flatten(1) for e in net.exits]
-
-
-def good_at_breakpoint(
-    net: Network, x: Tensor, noise: list[Tensor], site: Site, unit: Tensor, level: Tensor
-) -> Tensor:
-    """Whether one unit of a site (n,) is good at each point when it is just at a breakpoint, where it gives `level`.
-
-    The noise of all others is as given; a unit's own noise decides where its boundary lies, not whether it is good.
-    """
-    there: list[Tensor] = []
-
-    def on_value(value: int, tensor: Tensor) -> Tensor | None:
-        if value != site.exit:
-            return None
-        moved = tensor.detach().flatten(1).scatter(1, unit[:, None], level[:, None]).requires_grad_()
-        there.append(moved)
-        return moved.reshape(tensor.shape)
-
-    with torch.enable_grad():
-        out = _generic_output(net, x.detach(), noise, on_value)
-        (slope,) = torch.autograd.grad(out, there, allow_unused=True) if out.requires_grad else (None,)
-    if slope is None:
-        return torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    return slope.gather(1, unit[:, None])[:, 0] != 0
+    return masks, {value: tensor.detach() for value, tensor in seen.items()}
 
 
 def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor) -> list[Tensor]:
@@ -104,29 +137,24 @@ def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Ten
     moved to the breakpoint; if it is not good there, the weight of all is taken off it: on average, that of the bad.
     """
     kept = []
-    masks, leaving = masks_and_exits(net, x, noise)
-    for number, (site, mask, w) in enumerate(zip(net.sites, masks, weights, strict=True)):
+    stand = standing(net, x, noise)
+    for number, (site, mask, w) in enumerate(zip(net.sites, stand.masks, weights, strict=True)):
         if good_as_it_stands(net, site):
             kept.append((w * mask[:, None]).sum(dim=1))
             continue
         levels = levels_at_breakpoints(net, site, x)
-        settled = leaving[number][:, None] == levels
+        settled = stand.leaving(site)[:, None] == levels
         certain = (w * (settled & mask[:, None])).sum(dim=1)
         open_ = torch.where(settled, 0.0, w)
         total = open_.detach().flatten(1).sum(dim=1)
         place = (open_.detach().flatten(1).cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
         place = place.clamp_max(open_[0].numel() - 1)
         unit, rows = place % site.units, torch.arange(len(x), device=x.device)
-        bad = ~good_at_breakpoint(net, x, noise, site, unit, levels.flatten()[place]) & (total > 0)
+        good = stand.good_at_breakpoint(site, unit, levels.flatten()[place])
         picked = open_.flatten(1)[rows, place]
-        share = torch.where(bad, total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
+        share = torch.where(~good & (total > 0), total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
         kept.append((certain + open_.sum(dim=1)).index_put((rows, unit), -picked * share, accumulate=True))
     return kept
-
-
-def good_as_it_stands(net: Network, site: Site) -> bool:
-    """Whether no unit's own noise decides if it is good: nothing bends behind the site, or its noise moves nothing."""
-    return site.layer == net.layers or bool(site.tournament) or site.kind in ("maximum", "minimum")
 
 
 @torch.no_grad()
@@ -141,17 +169,21 @@ def levels_at_breakpoints(net: Network, site: Site, x: Tensor) -> Tensor:
     return net.program.pruned([site.exit]).run(anywhere, on_value)[0].flatten(1)
 
 
-def _generic_output(net: Network, x: Tensor, noise: list[Tensor] | None, on_value: OnValue) -> Tensor:
-    """The sum over points of a generic combination of the outputs; no weight takes part in its gradients."""
+def _generic_output(
+    net: Network, program: Program, start: Mapping[int, Tensor], noise: list[Tensor] | None, on_value: OnValue
+) -> Tensor:
+    """The sum over points of a generic combination of what a program, which ends with the output, makes of a start."""
     shifted = None if noise is None else net.noisy_entries(noise)
 
     def both(value: int, tensor: Tensor) -> Tensor | None:
-        seen = on_value(value, tensor)
-        return shifted(value, tensor if seen is None else seen) if shifted and value in entries else seen
+        on_value(value, tensor)
+        return shifted(value, tensor) if shifted else None
 
-    entries = set(net.entries)
-    program = net.program.pruned([*entries, *net.exits, net.output])
-    still = replace(program, held={i: c.detach() for i, c in program.constants.items()})
-    out = still.run(x, both)[-1].flatten(1)
+    out = program.resume(start, both)[-1].flatten(1)
     weights = torch.linspace(1.0, 2.0, out.shape[1], dtype=out.dtype, device=out.device) ** 0.5
     return (out * weights).sum()
+
+
+def _still(program: Program) -> Program:
+    """The same; no weight takes part in its gradients."""
+    return replace(program, held={i: c.detach() for i, c in program.constants.items()})

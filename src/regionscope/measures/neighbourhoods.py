@@ -2,12 +2,15 @@
 
 A neighbourhood of x is the convex hull of x ± r v_p for P orthonormal directions v_p, a cross-polytope (PD 3.2). Up to
 its first activation a network is affine, head(x ± r v) = head(x) ± r J v, and J v is the same for every x:
-with one frame for all points only the rest of the network is run at the 2P vertices of each.
+with one frame for all points only the rest of the network is run at the 2P vertices of each. Of dense ReLU layers not
+even that has to be run, see `crosspolytopes`.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from numpy.typing import ArrayLike
@@ -15,9 +18,14 @@ from torch import Tensor
 
 from regionscope.geometry.predicates import FRAME
 from regionscope.machine import points_at_once
+from regionscope.measures.crosspolytopes import Layer, dense_layers, extremes_of
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.operations import bend
 from regionscope.tracing.program import Program
+from regionscope.types import Floats
+
+FEW = 8  # directions; with fewer, it is not worth it to pick the products that are needed,
+MANY = 0.2  # nor if more than this share of the units of the first layer switch
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,12 @@ class Passage:
     sites: tuple[Site, ...]  # in the order in which their values are made
     head: Program
     parts: tuple[Program, ...]
+    layers: tuple[Layer, ...]  # the parts, if all are dense layers behind ReLUs
+
+    @cached_property
+    def precise(self) -> "Passage":
+        """The same in float64."""
+        return passage(self.net.frozen(), [site.layer for site in self.sites])
 
     @property
     def widest(self) -> int:
@@ -49,6 +63,15 @@ class Passage:
         return [((end - start) / reach).view(*frames.shape[:2], -1) for end, start in changes]
 
 
+class Seen(NamedTuple):
+    """A site at the vertices of n neighbourhoods."""
+
+    site: Site
+    low: Floats  # (n, units), the smallest value of each unit
+    high: Floats  # (n, units), the largest; of a unit that keeps its sign perhaps any two values of that sign
+    watched: Tensor  # (some, 2P, units), all values in some of the neighbourhoods
+
+
 @dataclass(frozen=True)
 class Bundle:
     """The neighbourhoods of some points, as far as the head of the network."""
@@ -67,6 +90,46 @@ class Bundle:
         arms = radius * self.frames[which if len(self.frames) > 1 else 0].double().view(-1, *self.points.shape[1:])
         centre = self.points[which].double()
         return torch.cat([centre + arms, centre - arms, *([centre[None]] if include_centre else [])])
+
+    def chosen(self, which: slice) -> "Bundle":
+        """Some of the neighbourhoods."""
+        frames, *arms = (a if len(a) == 1 else a[which] for a in (self.frames, *self.arms))
+        return Bundle(self.passage, self.points[which], frames, [c[which] for c in self.centres], arms)
+
+    def precisely(self, which: Tensor, radius: float) -> "Bundle":
+        """Some of the neighbourhoods in float64."""
+        frames = (self.frames if len(self.frames) == 1 else self.frames[which]).double()
+        way, x = self.passage.precise, self.points[which].double()
+        return Bundle(way, x, frames, way.centres(x), way.arms(frames, radius))
+
+    def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Seen]:
+        """Every site at the vertices x ± r v_p, and perhaps x, in the way that costs least."""
+        P = self.frames.shape[1]
+        if not self.passage.layers or include_centre or P < FEW or self.switching(radius) > MANY:
+            for site, vertices in self.embedded(radius, include_centre=include_centre):
+                yield Seen(site, *extremes(vertices), vertices[watched, : 2 * P])
+            return
+        some, sites = self.chosen(watched), self.passage.sites
+        values = (v for _, v in some.embedded(radius)) if len(some) else [torch.empty(0)] * len(sites)
+        for each in zip(sites, *self.told(radius), values, strict=True):
+            yield Seen(*each)
+
+    def switching(self, radius: float) -> float:
+        """The share of the units behind the head that switch."""
+        reach = radius * self.arms[0].abs().amax(dim=1)
+        return float((self.centres[0].abs() <= reach).float().mean())
+
+    def told(self, radius: float) -> tuple[list[Floats], list[Floats]]:
+        """The smallest and largest values behind dense layers; what may be rounding has the sign it has in float64."""
+        units = [site.units for site in self.passage.sites]
+        size = torch.maximum(self.points.flatten(1).norm(dim=1), self.centres[0].norm(dim=1))
+        found = extremes_of(self.passage.layers, self.centres[0], radius * self.arms[0], size)
+        low, high = (torch.from_numpy(a).split(units, dim=1) for a in found[:2])
+        which = torch.from_numpy(found.doubtful).nonzero()[:, 0]
+        again = self.precisely(which, radius).embedded(radius) if len(which) else ()
+        for number, (_, vertices) in enumerate(again):
+            low[number][which], high[number][which] = (a.to(low[0].dtype) for a in vertices.aminmax(dim=1))
+        return [a.numpy() for a in low], [a.numpy() for a in high]
 
     def embedded(self, radius: float, *, include_centre: bool = False) -> Iterator[tuple[Site, Tensor]]:
         """Every site with its pre-activations at the vertices x + r v_p, x - r v_p, perhaps x: (n, vertices, units)."""
@@ -90,7 +153,14 @@ def passage(net: Network, layers: Sequence[int]) -> Passage:
     entries = [site.entry for site in sites]
     program = replace(net.program.pruned(entries), outputs=())
     head, *parts = program.segments([bend(program, set(net.exits)), *entries])[:-1]
-    return Passage(net, tuple(sites), head, tuple(parts))
+    switches = {site.breakpoints for site in sites} <= {(0.0,)} and len(head.outputs) == 1
+    return Passage(net, tuple(sites), head, tuple(parts), dense_layers(parts) if switches else ())
+
+
+def extremes(vertices: Tensor) -> tuple[Floats, Floats]:
+    """The smallest and largest value of each unit at vertices (n, vertices, units): (n, units)."""
+    # numpy, as little is left by now: starting torch's threads would cost more than the work
+    return vertices.amin(dim=1).cpu().numpy(), vertices.amax(dim=1).cpu().numpy()
 
 
 def chosen_layers(net: Network, layers: Sequence[int] | None) -> tuple[int, ...]:
