@@ -75,6 +75,11 @@ def network() -> torch.nn.Module:
     return mlp(3, 8, 8, 2)
 
 
+def watched(x: Any) -> Any:
+    """The record of a monitor whose probe is x with labels."""
+    return rs.Monitor(network(), {"x": (x, x[:, 0] > 0)}, measures=["total_variation", "good_units"], strict=True)(0)
+
+
 X = torch.randn(4, 3, generator=seeded())
 ARRAYS: dict[str, Callable[[Any], Any]] = {  # what is made of points, whether tensor or array
     "trace": lambda x: rs.trace(network(), x).units,
@@ -93,9 +98,7 @@ ARRAYS: dict[str, Callable[[Any], Any]] = {  # what is made of points, whether t
     ),
     "sampled": lambda x: rs.sampled_points(x, 3, generator=seeded()).float(),
     "probes": lambda x: rs.probe_points(x, x, n=3, generator=seeded())["noisy"].float(),
-    "monitor": lambda x: rs.Monitor(
-        network(), {"x": (x, x[:, 0] > 0)}, measures=["total_variation", "good_units"]
-    ).measured()["probes"]["x"]["total_variation"]["mean"],
+    "monitor": lambda x: watched(x).flat()["x/total_variation"],
 }
 
 
