@@ -46,7 +46,7 @@ def many_planes() -> float:
         return rs.local_region_count(net, data, radius=0.05, generator=torch.Generator().manual_seed(0))
 
     planes = Planes.around(data, 0.05, generator=torch.Generator().manual_seed(0))
-    vertices = len(subdivide(net.frozen(), planes, max_cells=10**7)[0].xy)
+    vertices = len(subdivide(net.frozen(), planes, max_cells=10**7)[0].mesh.xy)
     margins = torch.linspace(0.3, 1.0, 15).tolist()
     candidates = [rs.Plane.through(*three_digits(), margin=m) for m in margins]
     plane = next(p for p in candidates if len(rs.plane_cells(net, p).vertices) >= vertices)

@@ -1,11 +1,12 @@
 """Shows where a neural network bends: its linear regions, around data, on lines and planes, and while it trains."""
 
 from regionscope.datasets.sets import Dataset, dataset
-from regionscope.geometry.certificates import Certificate
+from regionscope.geometry.certificates import Certificate, LineCertificate
+from regionscope.geometry.complexes import TooManyCells
 from regionscope.geometry.line_cells import LineCells, curve_cells, line_cells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
-from regionscope.geometry.sweep import TooManyCells, Undecided
+from regionscope.geometry.settling import Undecided
 from regionscope.inequalities.bound import Bound, Term
 from regionscope.inequalities.bounds import bounds
 from regionscope.inequalities.change import complexity_change
@@ -51,6 +52,7 @@ __all__ = [
     # where exactly are its linear regions?
     "Certificate",
     "LineCells",
+    "LineCertificate",
     "Plane",
     "PlaneCells",
     "TooManyCells",

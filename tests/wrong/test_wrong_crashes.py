@@ -77,7 +77,7 @@ def test_nothing_bends(make: Callable[[], nn.Module], units: int, tmp_path: Path
         plt.close(cells.plot(colour=colour).figure)
     assert line.patterns.shape == (1, units)
     assert line.functional_count() == len(line) == 1
-    assert line.affine_maps()[0].shape == cells.affine_maps()[0].shape[:2]
+    assert line.affine_maps()[0].shape == (*cells.affine_maps()[0].shape[:2], 1)
     plt.close(line.plot().figure)
     assert rs.curve_cells(model, x, closed=True).patterns.shape == (1, units)
     assert rs.local_region_count(model, x, radius=0.1).per_point.tolist() == [1, 1, 1]
