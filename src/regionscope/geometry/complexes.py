@@ -14,14 +14,13 @@ from regionscope.geometry.modular import Integers
 from regionscope.geometry.patterns import Boundaries, owners
 from regionscope.geometry.predicates import MOVED
 from regionscope.geometry.rational import Forms
-from regionscope.geometry.rows import Rows
+from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.tournaments import Tournament
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
 Signs = NDArray[np.int8]
 
 UNSETTLED = 2  # among signs
-ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
 
 
 @dataclass(frozen=True)
@@ -89,13 +88,13 @@ class Cut:
 class Outcome:
     """A cut that was made: how many vertices there are now, and the cell from before that each cell comes from.
 
-    `asked` are signs that bounds left open (vertex, boundary, cell, line, boundary on it), and `opened` how many.
+    `asked` of the signs that bounds left open were written down as questions, and there are `opened`.
     """
 
     made: Cut
     vertices: int
     ancestors: Ints
-    asked: Indices
+    asked: int
     opened: int
     torn: bool = False
 
@@ -137,8 +136,8 @@ class Complex(Protocol):
     def start(self) -> Start:
         """What there is before the first cut."""
 
-    def cut(self, cut: Cut, most: int, settled: Indices) -> Outcome:
-        """Cut all cells by a site; `settled` are signs of new vertices that are known, see `kernels.Questions`."""
+    def cut(self, cut: Cut, most: int, questions: kernels.Questions) -> Outcome:
+        """Cut all cells by a site; may ask for signs of new vertices, and knows those that are settled."""
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""
@@ -174,13 +173,6 @@ class Complex(Protocol):
 
     def place(self, vertices: Indices, places: Floats, cell: Indices) -> Tensor:
         """Put vertices where they meet, seen from these cells; returns these points, (n, entries of an input)."""
-
-
-def enlarged(array: NDArray[Any], capacity: int) -> NDArray[Any]:
-    """The same array with room for more rows."""
-    new = np.empty((capacity, *array.shape[1:]), array.dtype)
-    new[: len(array)] = array
-    return new
 
 
 def forms_of(labels: Indices, boundaries: Sequence[Boundaries]) -> Forms:

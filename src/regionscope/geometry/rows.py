@@ -1,12 +1,26 @@
 """Tables that grow and change their width in the memory they have: a second copy would double the peak."""
 
+import math
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from regionscope.types import Bools, Floats
 
-LEAST = 1 << 17  # floats; less is not worth asking for
-STEP = 1 << 21  # floats; memory is doubled up to this, and grows in steps of at least this above
+LEAST = (1 << 22) + 1  # floats: so large that they are no part of the heap, which would keep holes where tables were
+STEP = 1 << 21  # floats that memory grows by
+LARGE = 1 << 20  # bytes of an array that is no part of the heap either
 ROWS_AT_ONCE = 1 << 14  # that are moved together
+
+
+def enlarged(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+    """The same array with room for more rows; what is not used takes no memory."""
+    size = capacity * math.prod(array.shape[1:])
+    least = 8 * LEAST // array.itemsize if array.nbytes > LARGE else 0
+    new = np.empty(max(size, least), array.dtype)[:size].reshape(capacity, *array.shape[1:])
+    new[: len(array)] = array
+    return new
 
 
 class Rows:
@@ -37,7 +51,7 @@ class Rows:
         """Have memory for so many rows at least; the C library moves large blocks without touching them."""
         needed, size = rows * (self.width if width is None else width), len(self._memory)
         if needed > size:
-            self._memory.resize(max(needed, size + max(min(size, STEP), size // 32)), refcheck=False)
+            self._memory.resize(max(needed, size + STEP), refcheck=False)
 
     def thin(self, stays: Bools) -> None:
         """Leave some rows out."""

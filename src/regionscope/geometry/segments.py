@@ -9,13 +9,11 @@ from torch import Tensor
 
 from regionscope.geometry import kernels, traversals
 from regionscope.geometry.complexes import (
-    ASKED_AT_ONCE,
     Cut,
     Finish,
     Meetings,
     Outcome,
     Start,
-    enlarged,
     forms_of,
     run_to_the_end,
 )
@@ -23,6 +21,7 @@ from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import remainders
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.predicates import MISPLACED
+from regionscope.geometry.rows import enlarged
 from regionscope.types import Floats, Indices, Words
 
 # the line itself, and those across it at the start and the end of a segment: values at (0, 0), (1, 0) and (0, 1)
@@ -70,14 +69,13 @@ class Segments:
         """All that a cut changes, as it is now."""
         return dict(vars(self))
 
-    def cut(self, cut: Cut, most: int, settled: Indices) -> Outcome:
-        """Cut all pieces by a site; `settled` are signs of new vertices that are known."""
+    def cut(self, cut: Cut, most: int, questions: kernels.Questions) -> Outcome:
+        """Cut all pieces by a site; may ask for signs of new vertices, and knows those that are settled."""
         roots, boundaries = len(self), cut.boundaries
         capacity = roots + kernels.piece_room(self.chain.after, cut.vertices.above, cut.vertices.below)
         chain = kernels.Chain(*(enlarged(array, capacity) for array in self.chain))
         made, count = cut.with_room(capacity, capacity), np.zeros(kernels.COUNTERS, np.int64)
         count[kernels.VERTICES] = roots
-        questions = kernels.Questions(np.empty((ASKED_AT_ONCE, 5), np.int64), settled)
 
         def kernel() -> int:
             first = boundaries.first
@@ -91,8 +89,8 @@ class Segments:
         self.chain = kernels.Chain(*(array[: count[kernels.VERTICES]] for array in chain))
         ancestors = traversals.ancestors(self.chain.source, roots)
         self.curve, self.segment = self.curve[ancestors], self.segment[ancestors]
-        asked = questions.asked[: count[kernels.ASKED]].copy()
-        return Outcome(made, len(self), ancestors, asked, int(count[kernels.OPEN]))
+        asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
+        return Outcome(made, len(self), ancestors, asked, opened)
 
     def bits(self, above: Words) -> Words:
         """The boundaries that each piece is above: those that one of its ends is above."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry import kernels
-from regionscope.geometry.complexes import ASKED_AT_ONCE, UNSETTLED, Complex, Cut, Meetings, Outcome, Signs, forms_of
+from regionscope.geometry.complexes import UNSETTLED, Complex, Cut, Meetings, Outcome, Signs, forms_of
 from regionscope.geometry.grids import Grid
 from regionscope.geometry.laws import route
 from regionscope.geometry.lineage import Lineage
@@ -22,6 +22,7 @@ from regionscope.geometry.tournaments import Tournament, tournament
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices, Ints
 
+ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
 WORK = 4e9  # products in exact arithmetic that one sweep may spend; a few seconds
 CERTIFIED_WORK = 4e12
 
@@ -68,6 +69,15 @@ class Judge:
             norm = law.norm_after(norm, sizes[b.site.entry])
         return Exact(self.net.program.pruned(list(sizes)), sizes)
 
+    @property
+    def _has_budget(self) -> bool:
+        """Whether the network can be evaluated once more."""
+        return self.budget > 3.0 * self.exactly.work
+
+    def may_settle(self, boundaries: Boundaries) -> bool:
+        """Whether it is worth asking for signs of a site: there is budget, or a look at who plays may do."""
+        return boundaries.tournament in self.tournaments or self._has_budget
+
     def maps(self, cells: Complex, lineage: Lineage) -> CellMaps:
         """The cells of a complex as they are now."""
         points, grid = cells.exact_points()
@@ -110,8 +120,7 @@ class Judge:
     def _affordable(self, maps: CellMaps, cell: Indices, forms: Sequence[Forms]) -> tuple[Bools, Sequence[int]]:
         """Which of these forms there is time for, and the primes that they need."""
         values = {int(v) for form in forms for v in np.unique(form.places[:, 0]) if v >= 0}
-        affordable = self.budget > 3.0 * self.exactly.work
-        moduli = self.exactly.enough(sorted(values), maps.grid()) if affordable else None
+        moduli = self.exactly.enough(sorted(values), maps.grid()) if self._has_budget else None
         if moduli is None:
             return np.zeros(len(cell), bool), []
         each = 3.0 * len(moduli) * max(self.exactly.work, 1)
@@ -156,20 +165,24 @@ def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: 
 
     The cut is made with the signs as they seem. If exact arithmetic finds another one, it is made again with that.
     """
-    before, maps = cells.kept(), judge.maps(cells, lineage)
+    maps = judge.maps(cells, lineage)
     opened, unproved = _settle_vertices(cells, maps, judge, cut)
-    known, signs = np.zeros((0, 5), np.int64), np.zeros(0, np.int8)
+    able = judge.may_settle(cut.boundaries)
+    before = cells.kept() if able else {}  # as it may be made again
+    asked, settled = np.empty((ASKED_AT_ONCE if able else 0, 5), np.int64), np.zeros((0, 5), np.int64)
+    signs = np.zeros(0, np.int8)
     while True:
-        outcome = cells.cut(cut, most, known)
-        if len(outcome.asked) == 0:
+        outcome = cells.cut(cut, most, kernels.Questions(asked, settled))
+        if outcome.asked == 0:
             break
-        vertex, boundary, cell, line, maker = outcome.asked.T
+        vertex, boundary, cell, line, maker = asked[: outcome.asked].T
         meetings = cells.meetings(cell, line, maker + cut.boundaries.first, judge.boundaries)
         signs = judge.signs(maps, cut, meetings, boundary)
         wrong = (signs != UNSETTLED) & (signs != outcome.made.signs(vertex, boundary))
         if not wrong.any():
             break
-        known = np.concatenate([known, cells.twins(np.stack([cell, line, maker, boundary, signs], 1)[wrong], before)])
+        found = cells.twins(np.stack([cell, line, maker, boundary, signs], 1)[wrong], before)
+        settled = np.concatenate([settled, found])
         vars(cells).update(before)
     if outcome.torn:
         raise ArithmeticError("rounding has torn a cell: a boundary crosses it more than once; look at a larger part")
@@ -193,7 +206,7 @@ def _settle_vertices(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut) -> 
     clear = np.abs(away) > cells.local_bounds(vertex, unit, cut) + 2 * EPS * np.abs(level)
     signs = np.where(clear, np.sign(away), UNSETTLED).astype(np.int8)
     rest = np.flatnonzero(~clear)
-    if len(rest):
+    if len(rest) and judge.may_settle(cut.boundaries):
         signs[rest] = judge.signs(maps, cut, cells.corners(vertex[rest], judge.boundaries), boundary[rest])
     cut.set_signs(vertex, boundary, signs)
     return opened - int(clear.sum()), opened - int((signs != UNSETTLED).sum())

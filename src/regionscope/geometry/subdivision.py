@@ -11,14 +11,12 @@ from torch import Tensor
 
 from regionscope.geometry import kernels, traversals
 from regionscope.geometry.complexes import (
-    ASKED_AT_ONCE,
     Cut,
     Finish,
     Meetings,
     Merged,
     Outcome,
     Start,
-    enlarged,
     forms_of,
     run_to_the_end,
 )
@@ -27,6 +25,7 @@ from regionscope.geometry.modular import Integers, reduced, remainders
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
+from regionscope.geometry.rows import enlarged
 from regionscope.geometry.sweep import Sweep, sweep
 from regionscope.tracing.network import Network
 from regionscope.types import Floats, Indices, Ints, Words
@@ -85,15 +84,13 @@ class Subdivision:
 
     # cutting
 
-    def cut(self, cut: Cut, most: int, settled: Indices) -> Outcome:
-        """Cut all cells by a site; `settled` are signs of new vertices that are known."""
+    def cut(self, cut: Cut, most: int, questions: kernels.Questions) -> Outcome:
+        """Cut all cells by a site; may ask for signs of new vertices, and knows those that are settled."""
         vertices, cells = len(self.mesh.xy), len(self)
         count = np.zeros(kernels.COUNTERS, np.int64)
         count[:3] = vertices, len(self.mesh.label), cells
         stack = np.empty(cut.boundaries.count + 2, np.int32)
-        questions = kernels.Questions(np.empty((ASKED_AT_ONCE, 5), np.int64), settled)
-        mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
-        room = kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)
+        room = self._room_needed(cut)
         some = (min(r, ROOM_AT_ONCE + 2 * n) for r, n in zip(room, (vertices, cells), strict=True))
         made = [self._enlarge(cut, *some)]
 
@@ -116,8 +113,14 @@ class Subdivision:
         self._shrink(*count[:3])
         ancestors = traversals.ancestors(self.mesh.source, cells)
         self.polygon = self.polygon[ancestors]
-        asked = questions.asked[: count[kernels.ASKED]].copy()
-        return Outcome(made[0], len(self.mesh.xy), ancestors, asked, int(count[kernels.OPEN]), torn)
+        asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
+        return Outcome(made[0], len(self.mesh.xy), ancestors, asked, opened, torn)
+
+    def _room_needed(self, cut: Cut) -> tuple[int, int]:
+        """At most how many vertices and cells a site will add."""
+        mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
+        vertices, cells = kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)
+        return vertices, cells
 
     def _enlarge(self, cut: Cut, vertices: int, cells: int) -> Cut:
         """Make room for so many more vertices and cells; every new vertex or cell comes with one new edge."""

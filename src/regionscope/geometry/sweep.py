@@ -18,7 +18,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from regionscope.geometry import kernels, traversals
-from regionscope.geometry.complexes import Complex, Cut, Finish, Outcome, Start, enlarged
+from regionscope.geometry.complexes import Complex, Cut, Finish, Outcome, Start
 from regionscope.geometry.laws import Law, route
 from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import Boundaries, columns_of, numbered, piece_numbers
@@ -34,7 +34,7 @@ from regionscope.geometry.predicates import (
     words,
 )
 from regionscope.geometry.rounding import Measure
-from regionscope.geometry.rows import Rows
+from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge, cut_by_site
 from regionscope.geometry.tournaments import Tournament
 from regionscope.tracing.network import Network
@@ -42,7 +42,7 @@ from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Words
 
 ROOM = 1 << 10  # for new vertices, at least
-ENTRIES_AT_ONCE = 1 << 21  # floats of a state that go through a part of the network together: they stay in the heap
+ENTRIES_AT_ONCE = 1 << 20  # floats of a state that go through a part of the network together: they stay in the heap
 
 
 class Sweep:
@@ -118,12 +118,13 @@ class Sweep:
         values = rows.table(n)
         if law.unknown is not None:  # only values themselves say how large errors are
             self.doubt[:, NORM] = np.maximum(self.doubt[:, NORM], np.linalg.norm(values, axis=1))
-        room = 3 * n + ROOM  # what is not used costs nothing
+        room = 3 * n + ROOM  # what is not used takes no memory
+        self.doubt = enlarged(self.doubt, room)
         vertices = kernels.Vertices(
             values=values,
             above=np.empty((room, width), np.uint64),
             below=np.empty((room, width), np.uint64),
-            doubt=enlarged(self.doubt, room),
+            doubt=self.doubt,
             parents=np.empty((room, 2), np.int32),
             weights=np.empty(room),
         )
