@@ -45,7 +45,7 @@ class Cut:
     vertices: kernels.Vertices
     rule: kernels.Rule
     ties: Words  # (old vertices, words): what is known to be on a boundary; no rows if nothing is
-    opened: Indices  # (old vertices,) how many signs are not proved
+    opened: Ints  # (old vertices,) how many signs are not proved
 
     @property
     def values(self) -> Floats:

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.patterns import Boundaries, Column, piece_numbers
-from regionscope.geometry.rows import enlarged
 from regionscope.types import Indices, Ints, Words
 
 
@@ -43,8 +42,7 @@ class Lineage:
 
     def noted(self, name: str, packed: Words, *, winners: bool = False) -> "Lineage":
         """With the boundaries of a site that every cell is above, or the winners of a tournament there."""
-        # copies that lie out of the heap, if they are large: no holes between them
-        note = Note(name, winners, enlarged(packed, len(packed)), enlarged(self.ancestors, len(self.ancestors)))
+        note = Note(name, winners, packed, self.ancestors)
         return Lineage(np.arange(len(packed), dtype=np.int32), (*self.notes, note))
 
     def rows(self, cells: Indices | None = None) -> Iterator[tuple[Note, Words]]:

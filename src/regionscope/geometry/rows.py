@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from regionscope.types import Bools, Floats
 
 LEAST = (1 << 22) + 1  # floats: so large that they are no part of the heap, which would keep holes where tables were
-STEP = 1 << 21  # floats that memory grows by
-LARGE = 1 << 20  # bytes of an array that is no part of the heap either
+STEP = 1 << 20  # floats that memory grows by
+LARGE = 1 << 21  # bytes of an array that is no part of the heap either
 ROWS_AT_ONCE = 1 << 14  # that are moved together
 
 

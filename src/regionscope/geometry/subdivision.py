@@ -245,10 +245,10 @@ class Subdivision:
         self.mesh.xy[vertices] = places
         return self.planes.points(places, self.polygon[cell])
 
-    def _outgoing(self) -> Indices:
+    def _outgoing(self) -> Ints:
         """A half-edge that begins at each vertex."""
-        found = np.empty(len(self.mesh.xy), np.int64)
-        found[self.mesh.origin] = np.arange(len(self.mesh.origin))
+        found = np.empty(len(self.mesh.xy), np.int32)
+        found[self.mesh.origin] = np.arange(len(self.mesh.origin), dtype=np.int32)
         return found
 
     def _line(self, edge: Indices) -> Indices:

@@ -37,12 +37,14 @@ from regionscope.geometry.rounding import Measure
 from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge, cut_by_site
 from regionscope.geometry.tournaments import Tournament
+from regionscope.machine import return_freed_memory
 from regionscope.tracing.network import Network
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Words
 
+MUCH = 1 << 28  # bytes of values: from here on holes in the heap are given back
 ROOM = 1 << 10  # for new vertices, at least
-ENTRIES_AT_ONCE = 1 << 20  # floats of a state that go through a part of the network together: they stay in the heap
+ENTRIES_AT_ONCE = 1 << 18  # floats of a state that go through a part of the network together: they stay in the heap
 
 
 class Sweep:
@@ -129,7 +131,7 @@ class Sweep:
             weights=np.empty(room),
         )
         rule = kernels.Rule(np.array(boundaries.site.breakpoints), law.rows, self._numbers(law.row))
-        ties, opened = self._constant_matches(boundaries), np.empty(n, np.int64)
+        ties, opened = self._constant_matches(boundaries), np.empty(n, np.int32)
         kernels.classify(vertices, rule, ties, opened)
         return Cut(boundaries, n, rows, vertices, rule, ties, opened), following
 
@@ -249,11 +251,14 @@ def sweep(
     for site, part, law in zip(bar, way.parts, way.laws, strict=True):
         swept.advance(part, known)
         cut, following = swept.look(part, law, site, known == (0,))
+        if cut.values.nbytes > MUCH:
+            return_freed_memory()
         outcome = cut_by_site(cells, swept.lineage, swept.judge, cut, max_cells)
         swept.follow(outcome, law, following)
-        above = outcome.made.vertices.above[: outcome.vertices]
-        swept.lineage = swept.lineage.descended(outcome.ancestors).noted(site.site.name, cells.bits(above))
-        del cut, outcome, above  # memory that the next site needs
+        above, ancestors = outcome.made.vertices.above[: outcome.vertices], outcome.ancestors
+        del cut, outcome  # memory that the notes need
+        swept.lineage = swept.lineage.descended(ancestors).noted(site.site.name, cells.bits(above))
+        del above, ancestors
         if site.tournament in net.winners and _is_last_round(site, boundaries):
             _finish(cells, swept, site)
         known = part.outputs

@@ -66,9 +66,9 @@ def loops(start, origin, after):
 @njit(cache=True, nogil=True)
 def ancestors(source, known):
     """The cell, among the first `known`, that each cell was cut from."""
-    found = np.arange(len(source)).astype(np.int32)
-    for cell in range(known, len(source)):
-        found[cell] = found[source[cell]]
+    found = np.empty(len(source), np.int32)
+    for cell in range(len(source)):
+        found[cell] = found[source[cell]] if cell >= known else cell
     return found
 
 
