@@ -33,5 +33,5 @@ def keep_freed_memory() -> None:
 def return_freed_memory() -> None:
     """Have the C library give back what it keeps, where it knows how to: glibc does."""
     library = ctypes.CDLL(None) if os.name == "posix" else None
-    if hasattr(library, "malloc_trim"):
+    if library is not None and hasattr(library, "malloc_trim"):
         library.malloc_trim(0)

@@ -131,6 +131,7 @@ def test_repeated_points_change_nothing(each: Case, closed: bool) -> None:
     again = rs.curve_cells(each.model, points[[0, 0, 1, 2, 2, 2, *([0] if closed else [])]], closed=closed)
     assert np.array_equal(once.breakpoints, again.breakpoints)
     assert np.array_equal(once.packed_patterns, again.packed_patterns)
+    assert once.outputs is not None and again.outputs is not None
     assert np.array_equal(once.outputs, again.outputs)
     assert torch.equal(once.points, again.points)
     assert once.lengths.min() > 0

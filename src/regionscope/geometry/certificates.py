@@ -128,7 +128,8 @@ def line_certificate(
 
 def _sample(chosen: Bools, most: int, generator: torch.Generator | None) -> Indices:
     """The numbers of some of these cells."""
-    return np.flatnonzero(chosen)[torch.randperm(int(chosen.sum()), generator=generator)[:most].numpy()]
+    order = torch.randperm(int(chosen.sum()), generator=generator)[:most].numpy()
+    return np.asarray(np.flatnonzero(chosen)[order])
 
 
 def _wrong_at_breakpoints(cells: LineCells, net: Network) -> int:

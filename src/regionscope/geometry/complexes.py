@@ -55,7 +55,7 @@ class Cut:
         """The same with room for so many vertices, of which fewer may have room for their values as yet."""
         self.rows.make_room(values)
         room = self.rows.table(min(capacity, self.rows.room))
-        rest = [a if len(a) >= capacity else enlarged(a, capacity) for a in self.vertices[1:]]
+        rest: list[Any] = [a if len(a) >= capacity else enlarged(a, capacity) for a in self.vertices[1:]]
         return replace(self, vertices=kernels.Vertices(room, *rest))
 
     def with_values(self, capacity: int) -> "Cut":

@@ -36,7 +36,7 @@ class Lineage:
     def of(cells: int) -> "Lineage":
         return Lineage(np.arange(cells, dtype=np.int32))
 
-    def descended(self, ancestors: Ints) -> "Lineage":
+    def descended(self, ancestors: Ints | Indices) -> "Lineage":
         """Of cells that come from these."""
         return Lineage(self.ancestors[ancestors], self.notes)
 

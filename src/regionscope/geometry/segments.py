@@ -47,7 +47,7 @@ class Segments:
         stretch[:-1] = (self.points[1:] - self.points[:-1]).norm(dim=1).numpy()
         stretch[ends] = 0.0
         self.chain = kernels.Chain(
-            place=np.arange(n) - np.repeat(self.begins, sizes).astype(np.float64),  # corner i is at place i
+            place=np.arange(n, dtype=np.float64) - np.repeat(self.begins, sizes),  # corner i is at place i
             stretch=stretch,
             after=after,
             label=np.full(n, -1, np.int32),
@@ -86,7 +86,8 @@ class Segments:
 
         name = boundaries.site.name
         run_to_the_end(kernel, full, lambda: f"more than max_cells={most:,} breakpoints, cutting by {name!r}")
-        self.chain = kernels.Chain(*(array[: count[kernels.VERTICES]] for array in chain))
+        cut_now: list[Any] = [array[: count[kernels.VERTICES]] for array in chain]
+        self.chain = kernels.Chain(*cut_now)
         ancestors = traversals.ancestors(self.chain.source, roots)
         self.curve, self.segment = self.curve[ancestors], self.segment[ancestors]
         asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()

@@ -286,6 +286,7 @@ def _is_last_round(boundaries: Boundaries, all_of_them: list[Boundaries]) -> boo
 def _finish(cells: Complex, swept: Sweep, last: Boundaries) -> None:
     """Note who has won a tournament in each cell, and join the cells that only its earlier rounds had cut."""
     rounds = [b for b in swept.boundaries if b.tournament == last.tournament]
+    assert last.tournament is not None
     playing, lineage = swept.judge.tournaments[last.tournament], swept.lineage
     winners, matches = playing.played(lineage.sides(rounds))
     won = playing.packed(winners)
