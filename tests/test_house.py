@@ -18,8 +18,9 @@ HOUSE = {
     "tables": "",
     "tracing": "undisturbed schemas steps calls activations decompositions lifting program operations network ledger"
     " recording forward agreement trace given",
-    "geometry": "predicates patterns planes pieces rounding rational tournaments kernels sweep subdivision maps"
-    " decision line_cells plane_cells certificates",
+    "geometry": "predicates patterns planes pieces rounding laws modular grids rational tournaments rows kernels"
+    " traversals lineage complexes settling sweep subdivision segments maps decision cells line_cells plane_cells"
+    " checks certificates",
     "measures": "draws classification tangents good jacobians noise crosspolytopes neighbourhoods complexity expected"
     " deformation crossings confirmations region_count comparison rank variation distance attacks robustness table",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"

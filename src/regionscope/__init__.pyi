@@ -13,11 +13,12 @@ from regionscope.training.checkpoints import (
 )
 
 # where exactly are its linear regions?
-from regionscope.geometry.certificates import Certificate as Certificate
+from regionscope.geometry.certificates import Certificate as Certificate, LineCertificate as LineCertificate
+from regionscope.geometry.complexes import TooManyCells as TooManyCells
 from regionscope.geometry.line_cells import LineCells as LineCells, curve_cells as curve_cells, line_cells as line_cells
 from regionscope.geometry.plane_cells import PlaneCells as PlaneCells, plane_cells as plane_cells
 from regionscope.geometry.planes import Plane as Plane
-from regionscope.geometry.sweep import TooManyCells as TooManyCells, Undecided as Undecided
+from regionscope.geometry.settling import Undecided as Undecided
 
 # how complex is it around data?
 from regionscope.measures.table import MEASURES as MEASURES

@@ -1,5 +1,7 @@
-"""How much is done at once, and how freed memory is kept for the next use."""
+"""How much is done at once, and how freed memory is kept for the next use, or given back."""
 
+import ctypes
+import os
 from functools import cache
 
 import torch
@@ -26,3 +28,10 @@ def keep_freed_memory() -> None:
     It raises its threshold to the size of any block of its own that is freed, so one is made, untouched, and freed.
     """
     torch.empty(LARGEST, dtype=torch.uint8)
+
+
+def return_freed_memory() -> None:
+    """Have the C library give back what it keeps, where it knows how to: glibc does."""
+    library = ctypes.CDLL(None) if os.name == "posix" else None
+    if library is not None and hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.geometry.sweep import Undecided
+from regionscope.geometry.settling import Undecided
 
 
 def dense(activation: nn.Module) -> nn.Module:

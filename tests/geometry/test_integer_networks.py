@@ -52,7 +52,7 @@ def compare_line(problem: LineProblem) -> None:
     assert len(cells) == len(exact)
     assert cells.breakpoints == pytest.approx(floats(tuple(breakpoints(exact))), rel=0, abs=1e-12)
     slopes = np.array([[float(form[0]) for form in cell.outputs] for cell in exact])
-    assert cells.affine_maps()[0] * cells.length == pytest.approx(slopes, rel=1e-9, abs=1e-9)
+    assert cells.affine_maps()[0][:, :, 0] * cells.length == pytest.approx(slopes, rel=1e-9, abs=1e-9)
 
 
 PROBLEMS: dict[str, Callable[[int], PlaneProblem | LineProblem]] = {"plane": plane_problem, "line": line_problem}

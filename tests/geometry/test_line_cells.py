@@ -1,5 +1,6 @@
 """Exact cells along lines and curves."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -29,11 +30,13 @@ def test_breakpoints_are_those_that_bisection_finds(each: Case) -> None:
 
 def test_the_network_is_affine_on_each_cell(each: Case) -> None:
     cells = rs.line_cells(each.model, each.points[0], each.points[1])
-    slopes, values = cells.affine_maps()
-    ends = np.concatenate([[0.0], cells.breakpoints, [1.0]])
+    slopes, offsets = cells.affine_maps()
+    ends = np.concatenate([[0.0], cells.breakpoints, [1.0]]) * cells.length
+    assert cells.outputs is not None
     for side in (0, 1):
-        step = (ends[side : len(ends) - 1 + side] - cells.centres)[:, None] * cells.length
-        assert np.allclose(values + step * slopes, cells.outputs[side : len(cells) + side], atol=1e-10)
+        u = ends[side : len(ends) - 1 + side, None]
+        outputs = np.einsum("nkd,nd->nk", slopes, u) + offsets
+        assert np.allclose(outputs, cells.outputs[side : len(cells) + side], atol=1e-10)
     assert 1 <= cells.functional_count() <= len(cells)
 
 
@@ -127,6 +130,7 @@ def test_repeated_points_change_nothing(each: Case, closed: bool) -> None:
     again = rs.curve_cells(each.model, points[[0, 0, 1, 2, 2, 2, *([0] if closed else [])]], closed=closed)
     assert np.array_equal(once.breakpoints, again.breakpoints)
     assert np.array_equal(once.packed_patterns, again.packed_patterns)
+    assert once.outputs is not None and again.outputs is not None
     assert np.array_equal(once.outputs, again.outputs)
     assert torch.equal(once.points, again.points)
     assert once.lengths.min() > 0
@@ -212,3 +216,51 @@ def test_the_number_of_regions_of_a_line_is_that_of_its_sections(each: Case) -> 
         return len(rs.line_cells(rs.trace(each.model, each.points), a, b))
 
     assert count(start, end) == count(start, middle) + count(middle, end) - 1
+
+
+def test_the_certificate_of_a_line_holds(each: Case) -> None:
+    found = rs.line_cells(each.model, each.points[0], each.points[1]).verify()
+    assert found.holds, found
+    assert found.cells >= 1 and found.undecided == 0
+    assert found.wrong_exactly == 0 and (found.checked_exactly is None or found.checked_exactly >= 1)
+
+
+def test_the_certificate_of_a_curve_holds() -> None:
+    model = rs.trace(nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 8), nn.ReLU()), torch.zeros(1, 3))
+    corners = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    assert rs.curve_cells(model, corners, closed=True).verify().holds
+
+
+def test_a_wrong_line_has_no_certificate() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 1))
+    cells = rs.line_cells(model, -3 * torch.ones(3), 3 * torch.ones(3))
+    assert len(cells) > 4
+    moved = cells.breakpoints.copy()
+    moved[1] = (moved[1] + moved[2]) / 2
+    assert not replace(cells, breakpoints=moved).verify().holds
+    assert replace(cells, breakpoints=cells.breakpoints[::-1].copy()).verify().not_in_order > 0
+    patterns = cells.packed_patterns.copy()
+    patterns[2] = patterns[1]
+    assert replace(cells, packed_patterns=patterns).verify().wrong_inside > 0
+    assert replace(cells, packed_patterns=patterns).verify().wrong_across > 0
+    assert replace(cells, packed_patterns=patterns).verify(sample=len(cells)).wrong_exactly == 1
+
+
+def test_lines_are_saved_and_loaded(each: Case, tmp_path: Path) -> None:
+    cells = rs.line_cells(each.model, each.points[0], each.points[1])
+    cells.save(tmp_path / "line")
+    again = rs.LineCells.load(tmp_path / "line", each.model)
+    assert np.array_equal(again.breakpoints, cells.breakpoints) and torch.equal(again.points, cells.points)
+    assert np.array_equal(again.patterns, cells.patterns) and again.sites == cells.sites
+    assert all(map(np.array_equal, again.affine_maps(), cells.affine_maps()))
+    assert again.verify(generator=torch.Generator().manual_seed(0)).holds
+
+
+def test_lines_without_their_network_have_no_maps_and_planes_are_no_lines(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 4), nn.ReLU())
+    rs.line_cells(model, torch.zeros(2), torch.ones(2)).save(tmp_path / "line")
+    with pytest.raises(ValueError, match=r"say LineCells.load\(path, model="):
+        rs.LineCells.load(tmp_path / "line").affine_maps()
+    with pytest.raises(ValueError, match=r"holds LineCells: LineCells.load reads it"):
+        rs.PlaneCells.load(tmp_path / "line")

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import regionscope as rs
+from regionscope.geometry.laws import route
 from regionscope.geometry.patterns import numbered
 from regionscope.geometry.rounding import (
     CHOICES,
@@ -30,7 +31,6 @@ from regionscope.geometry.rounding import (
     bounds_after,
     fresh_bound,
 )
-from regionscope.geometry.sweep import route
 from regionscope.tracing.network import Network
 from regionscope.tracing.steps import Step, Value
 

@@ -78,7 +78,7 @@ def test_nothing_bends(make: Callable[[], nn.Module], units: int, tmp_path: Path
         plt.close(figure_of(cells.plot(colour=colour)))
     assert line.patterns.shape == (1, units)
     assert line.functional_count() == len(line) == 1
-    assert line.affine_maps()[0].shape == cells.affine_maps()[0].shape[:2]
+    assert line.affine_maps()[0].shape == (*cells.affine_maps()[0].shape[:2], 1)
     plt.close(figure_of(line.plot()))
     assert rs.curve_cells(model, x, closed=True).patterns.shape == (1, units)
     assert rs.local_region_count(model, x, radius=0.1).per_point.tolist() == [1, 1, 1]

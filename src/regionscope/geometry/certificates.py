@@ -1,26 +1,18 @@
-"""What can be checked about the cells of a plane, checked by other means than those that found them."""
+"""What can be checked about cells, checked by other means than those that found them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
+from regionscope.geometry.checks import AT_ONCE, Ends, Part, evaluated, parts_of, wrong_exactly, wrong_inside
+from regionscope.geometry.line_cells import LineCells
 from regionscope.geometry.plane_cells import PlaneCells
-from regionscope.geometry.predicates import EPS, SAFETY
-from regionscope.geometry.sweep import exact_pieces, usual_errors
-from regionscope.tracing.network import Network, Site
-from regionscope.tracing.steps import Step
-from regionscope.types import Floats
+from regionscope.geometry.predicates import EPS
+from regionscope.tracing.network import Network
+from regionscope.types import Bools, Floats, Indices
 
 AREA_ERROR = 1e-9  # of the sum of areas, relative to the domain's
-ALONG_SIDES = 16  # how many usual errors a unit may be from its breakpoint at a vertex of a side where it switches
-AT_ONCE = 4096  # points
-
-Mask = NDArray[np.bool_]
-Numbers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -59,23 +51,49 @@ class Certificate:
         return self.area_error <= AREA_ERROR and self.euler == 1 and wrong == 0
 
 
+@dataclass(frozen=True)
+class LineCertificate:
+    """What `LineCells.verify` found, as `Certificate` says it of planes.
+
+    `not_in_order` counts breakpoints that are not between their neighbours. `wrong_across` counts breakpoints at which
+    no pattern changes, or a unit that does not switch there.
+    """
+
+    cells: int
+    not_in_order: int
+    wrong_inside: int
+    ties: int
+    too_short: int
+    wrong_across: int
+    smallest_length: float
+    close_decisions: int
+    undecided: int
+    checked_exactly: int | None
+    wrong_exactly: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check passed."""
+        return self.not_in_order + self.wrong_inside + self.wrong_across + self.wrong_exactly == 0
+
+
 def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.Generator | None = None) -> Certificate:
     """Check everything; see `Certificate`."""
-    widths = cell_widths(cells)
+    widths = _cell_widths(cells)
     wide = widths > 1e3 * EPS * max(1.0, np.abs(cells.vertices).max())
     wrong, ties = wrong_inside(cells, net)
-    chosen = np.flatnonzero(wide)[torch.randperm(int(wide.sum()), generator=generator)[:sample].numpy()]
+    chosen = _sample(wide, sample, generator)
     exactly = wrong_exactly(cells, net, chosen)
     return Certificate(
         cells=len(cells),
         area_error=abs(float(cells.areas.sum()) / cells.plane.area - 1),
         euler=len(cells.vertices) - len(cells.edges) + len(cells),
-        unpaired=unpaired(cells),
-        not_convex=not_convex(cells, wide),
+        unpaired=_unpaired(cells),
+        not_convex=_not_convex(cells, wide),
         wrong_inside=int((wrong & wide).sum()),
         ties=ties,
         too_thin=int((~wide).sum()),
-        wrong_across=wrong_across(cells, net),
+        wrong_across=_wrong_across(cells, net),
         smallest_width=float(widths.min()),
         close_decisions=cells.close_decisions,
         undecided=cells.undecided,
@@ -84,14 +102,58 @@ def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.G
     )
 
 
-def cell_widths(cells: PlaneCells) -> Floats:
+def line_certificate(
+    cells: LineCells, net: Network, sample: int, generator: torch.Generator | None = None
+) -> LineCertificate:
+    """Check everything; see `LineCertificate`."""
+    long = cells.lengths > 1e3 * EPS * cells._size
+    wrong, ties = wrong_inside(cells, net)
+    chosen = _sample(long, sample, generator)
+    exactly = wrong_exactly(cells, net, chosen)
+    places = np.concatenate([[0.0], cells.breakpoints, [1.0]])
+    return LineCertificate(
+        cells=len(cells),
+        not_in_order=int((np.diff(places) < 0).sum()),
+        wrong_inside=int((wrong & long).sum()),
+        ties=ties,
+        too_short=int((~long).sum()),
+        wrong_across=_wrong_at_breakpoints(cells, net),
+        smallest_length=float(cells.lengths.min()),
+        close_decisions=cells.close_decisions,
+        undecided=cells.undecided,
+        checked_exactly=None if exactly is None else len(chosen),
+        wrong_exactly=exactly or 0,
+    )
+
+
+def _sample(chosen: Bools, most: int, generator: torch.Generator | None) -> Indices:
+    """The numbers of some of these cells."""
+    order = torch.randperm(int(chosen.sum()), generator=generator)[:most].numpy()
+    return np.asarray(np.flatnonzero(chosen)[order])
+
+
+def _wrong_at_breakpoints(cells: LineCells, net: Network) -> int:
+    """Breakpoints whose cells do not differ in just some of the units that switch there."""
+    parts, before, after = parts_of(cells, net), cells.patterns[:-1], cells.patterns[1:]
+    wrong = (before == after).all(axis=1)
+    for start in range(0, len(wrong), AT_ONCE):
+        rows = np.arange(start, min(start + AT_ONCE, len(wrong)))
+        found = evaluated(cells, net, cells.breakpoints[rows], parts)
+        for number, part in enumerate(parts):
+            columns = slice(part.first, part.first + part.entries)
+            ends = Ends(rows - start, before[rows, columns], after[rows, columns])
+            wrong[rows] |= ends.off(found, number, part, net).any(axis=1)
+    return int(wrong.sum())
+
+
+def _cell_widths(cells: PlaneCells) -> Floats:
     """Twice the area over the longest side's length: for a triangle, its height on that side."""
     first, second = cells.vertices[cells.corners], cells.vertices[cells._next_corners]
     longest = np.maximum.reduceat(np.linalg.norm(second - first, axis=1), cells.offsets[:-1])
     return np.asarray(2 * np.abs(cells.areas) / np.maximum(longest, np.finfo(float).tiny))
 
 
-def unpaired(cells: PlaneCells) -> int:
+def _unpaired(cells: PlaneCells) -> int:
     """How many sides, by cell, start and end, are only in the loops of corners or only among the edges."""
     edges = cells.edges
     loops = np.stack([np.repeat(np.arange(len(cells)), np.diff(cells.offsets)), cells.corners, cells._next_corners], 1)
@@ -102,7 +164,7 @@ def unpaired(cells: PlaneCells) -> int:
     return int(np.abs(among[0] - among[1]).sum())
 
 
-def not_convex(cells: PlaneCells, wide: Mask) -> int:
+def _not_convex(cells: PlaneCells, wide: Bools) -> int:
     """Wide cells that are not convex polygons, counter-clockwise, to within the rounding of coordinates."""
     following = np.arange(1, len(cells.corners) + 1)
     following[cells.offsets[1:] - 1] = cells.offsets[:-1]
@@ -114,120 +176,11 @@ def not_convex(cells: PlaneCells, wide: Mask) -> int:
     return int(((np.logical_or.reduceat(bad, cells.offsets[:-1]) | (cells.areas <= 0)) & wide).sum())
 
 
-# patterns by forward passes
-
-
-@dataclass(frozen=True)
-class Part:
-    """The columns of patterns that one site or tournament fills; `step` says who won it."""
-
-    site: int  # among those of the network
-    first: int
-    entries: int
-    step: Step | None = None
-
-
-def parts_of(cells: PlaneCells, net: Network) -> list[Part]:
-    """What the columns of `cells.patterns` stand for: the sites in order, the rounds of a tournament as one."""
-    parts: list[Part] = []
-    first, seen = 0, set()
-    for number, site in enumerate(net.sites[: len(cells.sites)]):
-        entries, step = site.units, None
-        if site.tournament in net.winners:
-            if site.tournament in seen:
-                continue
-            seen.add(site.tournament)
-            winners = net.winners[str(site.tournament)]
-            entries = int(np.prod(net.program.shapes[winners]))
-            (step,) = (s for s in net.program.steps if winners in s.results)
-        parts.append(Part(number, first, entries, step))
-        first += entries
-    return parts
-
-
-@dataclass(frozen=True)
-class Contest:
-    """A tournament at points: what competes, (n, groups, places), who wins, and the usual error of a score (n, 1)."""
-
-    competitors: Tensor
-    winners: Numbers  # (n, winners), those of a group next to each other
-    error: Floats
-
-    def scores(self, winners: Numbers) -> Floats:
-        """The values at these places, which are taken round about if there are not so many."""
-        n, groups, places = self.competitors.shape
-        chosen = torch.from_numpy(np.ascontiguousarray(winners % places)).long()
-        chosen = chosen.reshape(n, groups, winners.shape[1] // max(groups, 1))
-        return np.asarray(self.competitors.gather(-1, chosen).flatten(1).numpy())
-
-    def tied(self, winners: Numbers, others: Numbers, errors: float = 1.0) -> Mask:
-        """Whether these winners and those are equally good, but for rounding."""
-        return np.asarray(np.abs(self.scores(winners) - self.scores(others)) <= errors * self.error)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The network at points: what enters each site and its usual errors, (n, units), and the tournaments by part."""
-
-    values: list[Floats]
-    errors: list[Floats]
-    contests: dict[int, Contest]
-
-
-@torch.no_grad()
-def evaluated(cells: PlaneCells, net: Network, u: Floats, parts: list[Part]) -> Evaluation:
-    """Plain forward passes at plane coordinates, which are rounded as the vertices are."""
-    x = cells._points(u)
-    values = net.preactivations(x)
-    rounded = SAFETY * EPS * (float(cells.plane.origin.norm()) + np.abs(cells.vertices).max())
-    norm, *norms = (v.flatten(1).norm(dim=1).numpy() for v in (x, *values))
-    errors = usual_errors(net, norm, np.full(len(x), rounded), norms)
-    contests = {}
-    for number, part in enumerate(parts):
-        if part.step is not None:
-            (source,) = part.step.used & net.program.shapes.keys()
-            name = str(net.sites[part.site].tournament)
-            entering, winners = net.program.pruned([source, net.winners[name]]).run(x)
-            rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == name]
-            error = np.concatenate(rounds, axis=1).max(axis=1, keepdims=True, initial=0.0)
-            contests[number] = Contest(grouped(part.step, entering), winners.flatten(1).numpy(), error)
-    return Evaluation([v.flatten(1).numpy() for v in values], errors, contests)
-
-
-def grouped(step: Step, entering: Tensor) -> Tensor:
-    """Competitors, the place of each in its group being the number that the step calls it by: (n, groups, places)."""
-    if "pool" in step.name:
-        spatial = len(step.named.get("kernel_size") or step.named["output_size"])
-        return entering.flatten(-spatial).flatten(1, -2)
-    return entering.movedim(step.named["dim"] % (entering.dim() - 1) + 1, -1).flatten(1, -2)
-
-
-def wrong_inside(cells: PlaneCells, net: Network) -> tuple[Mask, int]:
-    """Which cells have another pattern at their centre, and how many units are within rounding of a breakpoint."""
-    parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
-    for start in range(0, len(cells), AT_ONCE):
-        rows = slice(start, start + AT_ONCE)
-        found = evaluated(cells, net, cells.centres[rows], parts)
-        for number, part in enumerate(parts):
-            claimed = cells.patterns[rows, part.first : part.first + part.entries]
-            if number in found.contests:
-                contest = found.contests[number]
-                differs = claimed != contest.winners
-                tied = differs & contest.tied(claimed, contest.winners)
-            else:
-                away = found.values[part.site][..., None] - np.array(net.sites[part.site].breakpoints)
-                tied = (np.abs(away) <= found.errors[part.site][..., None]).any(axis=-1)
-                differs = claimed != (away > 0).sum(axis=-1)
-            ties += int(tied.sum())
-            wrong[rows] |= (differs & ~tied).any(axis=1)
-    return wrong, ties
-
-
-def wrong_across(cells: PlaneCells, net: Network) -> int:
+def _wrong_across(cells: PlaneCells, net: Network) -> int:
     """Sides whose cells do not differ in just the units that switch along them."""
     parts, edges = parts_of(cells, net), cells.edges
     inner = (edges.cells >= 0).all(axis=1)
-    wrong = inner & ~differ_in_maker(cells, net, parts)
+    wrong = inner & ~_differ_in_maker(cells, net, parts)
     half = np.flatnonzero(np.repeat(inner, 2))  # an end of a side each, by vertices
     half = half[np.argsort(edges.vertices.ravel()[half], kind="stable")]
     vertex = edges.vertices.ravel()[half]
@@ -239,15 +192,11 @@ def wrong_across(cells: PlaneCells, net: Network) -> int:
             first, second = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[edge].T)
             changed = (first != second).any(axis=1)
             here = Ends((vertex[mine] - start)[changed], first[changed], second[changed])
-            if number in found.contests:
-                off = here.off_tie(found.contests[number])
-            else:
-                off = here.off_breakpoints(net.sites[part.site], found.values[part.site], found.errors[part.site])
-            wrong[edge[changed][off.any(axis=1)]] = True
+            wrong[edge[changed][here.off(found, number, part, net).any(axis=1)]] = True
     return int(wrong.sum())
 
 
-def differ_in_maker(cells: PlaneCells, net: Network, parts: list[Part]) -> Mask:
+def _differ_in_maker(cells: PlaneCells, net: Network, parts: list[Part]) -> Bools:
     """Whether the two cells of each inner side differ in the unit that made it, or who wins its tournament."""
     edges = cells.edges
     result = np.zeros(len(edges), bool)
@@ -260,40 +209,3 @@ def differ_in_maker(cells: PlaneCells, net: Network, parts: list[Part]) -> Mask:
         differs = (a != b).any(axis=1) if name is not None else a[each, edges.unit[mine]] != b[each, edges.unit[mine]]
         result[mine] = differs
     return result
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Ends of sides: the vertex there, and what the cells on both sides say of the units of a part."""
-
-    vertex: Numbers
-    first: Numbers
-    second: Numbers
-
-    def off_breakpoints(self, site: Site, values: Floats, errors: Floats) -> Mask:
-        """Units that change their piece although they are not at the breakpoints between the two."""
-        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        off = np.zeros(low.shape, bool)
-        for t, level in enumerate(site.breakpoints):
-            away = np.abs(values[self.vertex] - level) > ALONG_SIDES * errors[self.vertex]
-            off |= (low <= t) & (t < high) & away
-        return off
-
-    def off_tie(self, contest: Contest) -> Mask:
-        """Winners that change although the two are not equally good."""
-        there = Contest(contest.competitors[self.vertex], contest.winners[self.vertex], contest.error[self.vertex])
-        return np.asarray((self.first != self.second) & ~there.tied(self.first, self.second, ALONG_SIDES))
-
-
-def wrong_exactly(cells: PlaneCells, net: Network, chosen: Numbers) -> int | None:
-    """How many of these cells have another pattern at their centre in exact arithmetic; None if that cannot be done."""
-    exactly = exact_pieces(net, cells.plane, cells.centres[chosen], len(cells.sites))
-    if exactly is None:
-        return None
-    pieces, winners = exactly
-    wrong = np.zeros(len(chosen), bool)
-    for part in parts_of(cells, net):
-        site = net.sites[part.site]
-        found = pieces[part.site] if part.step is None else winners[str(site.tournament)]
-        wrong |= (found != cells.patterns[chosen, part.first : part.first + part.entries]).any(axis=1)
-    return int(wrong.sum())

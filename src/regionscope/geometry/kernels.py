@@ -1,28 +1,41 @@
-"""Compiled loops: cutting the cells of a plane, or the pieces of lines, along the boundaries of one site.
+"""Compiled loops: on which side vertices lie, and cutting cells of planes, or pieces of lines, along boundaries.
 
-A planar subdivision is a doubly connected edge list in flat arrays. Edge e has the half-edges 2e and 2e + 1, one on
-each side; half-edge h starts at vertex `origin[h]`, runs around cell `face[h]` (-1 outside) and is followed by
+A planar subdivision is a doubly connected edge list in flat arrays, a `Mesh`. Edge e has the half-edges 2e and 2e + 1,
+one on each side; half-edge h starts at vertex `origin[h]`, runs around cell `face[h]` (-1 outside) and is followed by
 `after[h]`. Cells are convex and neighbours share their vertices and edges, so a cut made on one side of an edge is
 there on the other side too, and no decision is made twice.
 
 A cell is cut by a boundary that has vertices of it above and below; the two parts are looked at again for further
 boundaries, so the work is proportional to the number of cells made, times their corners, not to cells times units.
+
+All of them are in one file because numba looks only at the file of a function to see whether its compiled code is old:
+a kernel calls none of another file. The numbers of `predicates` are compiled in: who changes one saves this file too.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from regionscope.geometry.predicates import (
     DRIFT,
     EPS,
+    ERROR,
+    FLOOR,
     GAIN,
+    INTERPOLATION,
     MOVED,
+    NOISE,
+    NORM,
+    OFFSET,
     SHIFT,
+    SIZE,
     SLOPE,
     TURNS,
-    computed,
+    VALUE,
 )
+from regionscope.types import Floats, Indices, Ints, Words
 
 # places in the array of counters; OPEN counts signs that are not proved, ASKED those of them that are written down
 VERTICES, EDGES, CELLS, ROOT, STACKED, OPEN, ASKED = range(7)
@@ -31,6 +44,161 @@ COUNTERS = 7
 RIVALS = -(1 << 30)
 # what a kernel says when it stops
 DONE, FULL, TOO_MANY, TORN = range(4)
+
+# Not parallel=True, here and anywhere: numba would start threads of its own, which may spin for ever when the process
+# exits (TBB), end a process that was forked (OpenMP) or that calls from two threads (workqueue), and change torch's
+# number of threads. Without branches these loops are faster on one core than they were with branches on two.
+
+
+class Vertices(NamedTuple):
+    """What is known at each vertex while a site cuts: rows for all there are, and room for more."""
+
+    values: Floats  # (vertices, units)
+    above: Words  # (vertices, words): the boundaries that each vertex is above
+    below: Words
+    doubt: Floats  # (vertices, DOUBTS); see `predicates`
+    parents: Ints  # (vertices, 2): between which two a new one lies
+    weights: Floats  # and how far from the first to the second
+
+
+class Rule(NamedTuple):
+    """How the signs of a site are decided: unit i of `rows` shares the errors of `law`."""
+
+    breakpoints: Floats
+    rows: Floats  # (units,)
+    law: Floats  # (LAWS,)
+
+
+class Mesh(NamedTuple):
+    """A planar subdivision; `apart` bounds how far the vertices of an edge are from its true line, proof and usual."""
+
+    xy: Floats
+    origin: Ints
+    after: Ints
+    before: Ints
+    face: Ints
+    label: Ints  # of edges: the boundary that made it; of a side of the domain, -1 minus its number
+    rivals: Ints
+    apart: Floats
+    start: Ints  # a half-edge of each cell
+    source: Ints  # the cell that each was cut from
+
+
+class Chain(NamedTuple):
+    """Curves: piece v runs from vertex v to vertex after[v], on a segment of length stretch[v]."""
+
+    place: Floats
+    stretch: Floats
+    after: Ints
+    label: Ints
+    source: Ints
+
+
+class Questions(NamedTuple):
+    """Signs at new vertices: those that are not proved, to be `asked` for (vertex, boundary, cell, line, boundary on
+    it), and those that are `settled` (cell, line, boundary on it, boundary, sign)."""
+
+    asked: Indices
+    settled: Indices
+
+
+class Widest(NamedTuple):
+    """The largest error and slope, proof and usual, that a boundary's value was seen to have in a cell."""
+
+    errors: Floats
+    slopes: Floats
+
+
+# signs
+
+
+@njit(cache=True, nogil=True)
+def computed(doubt, law, v, c):
+    """How far a unit's value at a vertex may be from the true one at the computed point, for each of its `rows`."""
+    turns, norm = doubt[v, TURNS], doubt[v, NORM]
+    interpolated = INTERPOLATION * turns * (law[SIZE] * norm + law[OFFSET])
+    return law[GAIN + c] * doubt[v, ERROR + c] + law[NOISE + c] * norm + law[FLOOR + c] + interpolated
+
+
+@njit(cache=True, nogil=True)
+def classify(vertices, rule, ties, opened):
+    """Set the bits of the boundaries that each vertex is above and below; boundary t * units + i is unit i's t-th.
+
+    `ties` are known to be on, if there are any. Counts in `opened` the signs at each vertex that are not proved, and
+    notes norms in `doubt`.
+    """
+    values, above, below, doubt = vertices.values, vertices.above, vertices.below, vertices.doubt
+    breakpoints, rows, law = rule.breakpoints, rule.rows, rule.law
+    units = values.shape[1]
+    for v in range(len(values)):
+        sure = computed(doubt, law, v, 0) + law[GAIN] * law[SLOPE] * doubt[v, SHIFT]
+        usual = computed(doubt, law, v, 1) + law[GAIN + 1] * law[SLOPE + 1] * doubt[v, SHIFT + 1]
+        squares, moved, unproved = 0.0, 0.0, 0
+        for i in range(units):
+            squares += values[v, i] * values[v, i]
+        for w in range(above.shape[1]):
+            above[v, w] = 0
+            below[v, w] = 0
+        bit, boundaries = 0, units * len(breakpoints)
+        while bit < boundaries:  # a run of units that share a breakpoint and a word
+            first, level = bit % units, breakpoints[bit // units]
+            shift, slack = bit & 63, 2 * EPS * abs(level)
+            run = min(64 - shift, units - first)
+            over, under = np.int64(0), np.int64(0)
+            for j in range(run):
+                z, error = values[v, first + j] - level, rows[first + j] * sure + slack
+                over |= np.int64(z > error) << (shift + j)
+                under |= np.int64(z < -error) << (shift + j)
+            known = np.int64(ties[v, bit >> 6]) if len(ties) else np.int64(0)
+            over, under = over & ~known, under & ~known
+            rest = ((np.int64(1) << run) - 1 if run < 64 else np.int64(-1)) & ~((over | under | known) >> shift)
+            for j in range(run if rest else 0):
+                z, row = values[v, first + j] - level, rows[first + j]
+                if not (rest >> j) & 1 or (z == 0 and row * sure + slack == 0):
+                    continue
+                unproved += 1
+                over |= np.int64(z > row * usual + slack) << (shift + j)
+                under |= np.int64(z < -(row * usual + slack)) << (shift + j)
+                moved += z * z if abs(z) <= row * usual + slack else 0.0
+            above[v, bit >> 6] |= np.uint64(over)
+            below[v, bit >> 6] |= np.uint64(under)
+            bit += run
+        doubt[v, VALUE], doubt[v, MOVED] = np.sqrt(squares), np.sqrt(moved)
+        opened[v] = unproved
+
+
+@njit(cache=True, nogil=True)
+def hand_on(doubt, law):
+    """Write down what is known of the errors of all that goes on from a site, given the law of the state; its norm
+    apart."""
+    for v in range(len(doubt)):
+        for c in range(2):
+            doubt[v, ERROR + c] = computed(doubt, law, v, c) + 2 * doubt[v, MOVED]
+        doubt[v, NORM] = doubt[v, MOVED] = doubt[v, TURNS] = doubt[v, VALUE] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def open_signs(vertices, rule, ties, opened, limit):
+    """The vertices and boundaries whose signs are not proved, (n, 2), the first `limit` of them."""
+    values, doubt = vertices.values, vertices.doubt
+    breakpoints, rows, law = rule.breakpoints, rule.rows, rule.law
+    found, n = np.empty((min(limit, opened.sum()), 2), np.int64), 0
+    units = values.shape[1]
+    for v in np.flatnonzero(opened):
+        if n == len(found):
+            break
+        sure = computed(doubt, law, v, 0) + law[GAIN] * law[SLOPE] * doubt[v, SHIFT]
+        for t in range(len(breakpoints)):
+            slack = 2 * EPS * abs(breakpoints[t])
+            for i in range(units):
+                z, error = values[v, i] - breakpoints[t], rows[i] * sure + slack
+                bit = t * units + i
+                if len(ties) and (ties[v, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1):
+                    continue
+                if not (z > error or z < -error or (z == 0 and error == 0)) and n < len(found):
+                    found[n, 0], found[n, 1] = v, t * units + i
+                    n += 1
+    return found[:n]
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +223,20 @@ def lowest_bit(word):
 
 
 @njit(cache=True, nogil=True)
-def told(settled, root, line, boundary, other):
+def ones(word):
+    """The number of bits that are set."""
+    n = 0
+    while word:
+        word &= word - np.uint64(1)
+        n += 1
+    return n
+
+
+# new vertices
+
+
+@njit(cache=True, nogil=True)
+def settled_sign(settled, root, line, boundary, other):
     """The sign of a boundary at the vertex that another one makes on a line, if it is known; else 2."""
     for i in range(len(settled)):
         same = settled[i, 0] == root and settled[i, 1] == line
@@ -65,7 +246,7 @@ def told(settled, root, line, boundary, other):
 
 
 @njit(cache=True, nogil=True)
-def new_doubt(a, b, vertex, gap, off, row, length, apart, law, doubt, errors, slopes, c):
+def new_doubt(a, b, vertex, gap, off, row, length, apart, law, doubt, widest, c):
     """How well a new vertex is known that a boundary makes on the edge from a to b, `apart` at most from its line.
 
     The values there are as good as at a and b. The computed point is as near to the line as a and b are, and to the
@@ -76,8 +257,8 @@ def new_doubt(a, b, vertex, gap, off, row, length, apart, law, doubt, errors, sl
     """
     spread = computed(doubt, law, vertex, c)
     error = row * spread + off
-    errors[c] = max(errors[c], error)
-    slopes[c] = max(slopes[c], (gap - 2 * error) / length)
+    widest.errors[c] = max(widest.errors[c], error)
+    widest.slopes[c] = max(widest.slopes[c], (gap - 2 * error) / length)
     spread += law[GAIN + c] * law[SLOPE + c] * apart[c]
     error = row * spread + off
     if 3 * error < gap:
@@ -90,18 +271,15 @@ def new_doubt(a, b, vertex, gap, off, row, length, apart, law, doubt, errors, sl
 
 
 @njit(cache=True, nogil=True)
-def new_vertex(
-    a, b, boundary, vertex, root, line, length, apart, values, fresh, breakpoints, rows, law, doubt, above, below,
-    parents, weights, errors, slopes, count, asked, settled,
-):  # fmt: skip
+def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questions, widest, count):
     """The point between a and b where the boundary runs: its values, and on which side of the others it lies.
 
     What is above (below) at both ends is so between them; only boundaries with ends on both sides need a look.
     """
-    old, units = values.shape
-    at_a = values[a] if a < old else fresh[a - old]
-    at_b = values[b] if b < old else fresh[b - old]
-    here = fresh[vertex - old]
+    values, above, below, doubt = vertices.values, vertices.above, vertices.below, vertices.doubt
+    breakpoints, rows, asked = rule.breakpoints, rule.rows, questions.asked
+    vertex, units = count[VERTICES], values.shape[1]
+    at_a, at_b, here = values[a], values[b], values[vertex]
     unit, level = boundary % units, breakpoints[boundary // units]
     za, zb = at_a[unit] - level, at_b[unit] - level
     opposite = (za > 0) != (zb > 0)  # otherwise exact arithmetic knows better: the vertex is as good as at an end
@@ -110,13 +288,13 @@ def new_vertex(
         here[i] = at_a[i] + t * (at_b[i] - at_a[i])
     off = 0.0 if opposite else abs(here[unit] - level)
     here[unit] = level
-    parents[vertex, 0], parents[vertex, 1], weights[vertex] = a, b, t
+    vertices.parents[vertex, 0], vertices.parents[vertex, 1], vertices.weights[vertex] = a, b, t
     for column in range(doubt.shape[1]):
         doubt[vertex, column] = max(doubt[a, column], doubt[b, column])
     doubt[vertex, TURNS] += 1
     gap, row = abs(za - zb), rows[unit]
-    sure, slip = new_doubt(a, b, vertex, gap, off, row, length, apart, law, doubt, errors, slopes, 0)
-    usual, usual_slip = new_doubt(a, b, vertex, gap, off, row, length, apart, law, doubt, errors, slopes, 1)
+    sure, slip = new_doubt(a, b, vertex, gap, off, row, length, apart, rule.law, doubt, widest, 0)
+    usual, usual_slip = new_doubt(a, b, vertex, gap, off, row, length, apart, rule.law, doubt, widest, 1)
     moved = doubt[vertex, MOVED] ** 2 + off * off
     for w in range(above.shape[1]):
         over, under = above[a, w] | above[b, w], below[a, w] | below[b, w]
@@ -139,7 +317,7 @@ def new_vertex(
                     asked[count[ASKED]] = vertex, other, root, line, boundary
                     count[ASKED] += 1
                 error = rows[k] * usual
-                exact = told(settled, root, line, boundary, other)
+                exact = settled_sign(questions.settled, root, line, boundary, other)
                 if exact != 2 or not abs(z) > error + (change + 2 * error) * usual_slip + slack:
                     moved += z * z
                     side = exact if exact != 2 else 0
@@ -149,50 +327,56 @@ def new_vertex(
                 under |= one
         above[vertex, w], below[vertex, w] = over, under
     doubt[vertex, MOVED] = np.sqrt(moved)
+    count[VERTICES] += 1
+    return vertex
 
 
 @njit(cache=True, nogil=True)
-def note_slope(a, b, on, unit, level, length, values, fresh, rows, law, doubt, errors, slopes):
+def note_slope(a, b, on, boundary, length, vertices, rule, widest):
     """Note the error of a boundary's value at a vertex on it, and its slope between two on its sides."""
-    old = len(values)
-    at_a = values[a, unit] if a < old else fresh[a - old, unit]
-    at_b = values[b, unit] if b < old else fresh[b - old, unit]
-    here = values[on, unit] if on < old else fresh[on - old, unit]
+    values, doubt, law = vertices.values, vertices.doubt, rule.law
+    unit, level = boundary % values.shape[1], rule.breakpoints[boundary // values.shape[1]]
+    row = rule.rows[unit]
     for c in range(2):
-        errors[c] = max(errors[c], abs(here - level) + rows[unit] * computed(doubt, law, on, c))
-        slack = rows[unit] * (computed(doubt, law, a, c) + computed(doubt, law, b, c))
-        slack += doubt[a, MOVED] + doubt[b, MOVED]
-        slopes[c] = max(slopes[c], (abs(at_a - at_b) - slack) / length)
+        error = abs(values[on, unit] - level) + row * computed(doubt, law, on, c)
+        widest.errors[c] = max(widest.errors[c], error)
+        slack = row * (computed(doubt, law, a, c) + computed(doubt, law, b, c)) + doubt[a, MOVED] + doubt[b, MOVED]
+        widest.slopes[c] = max(widest.slopes[c], (abs(values[a, unit] - values[b, unit]) - slack) / length)
+
+
+# planes
 
 
 @njit(cache=True, nogil=True)
-def split_edge(h, vertex, count, origin, after, before, face, label, rivals, apart):
+def split_edge(h, vertex, mesh, count):
     """Put a vertex on the edge of h; returns the half-edge that starts at it on the side of h."""
+    origin, after, before, face = mesh.origin, mesh.after, mesh.before, mesh.face
     n, twin = 2 * count[EDGES], h ^ 1
     m = n + 1
     origin[n], origin[m], origin[twin] = vertex, origin[twin], vertex
     after[n], before[after[h]], after[h], before[n] = after[h], n, n, h
     before[m], after[before[twin]], after[m], before[twin] = before[twin], m, twin, m
     face[n], face[m] = face[h], face[twin]
-    label[n >> 1], rivals[n >> 1] = label[h >> 1], rivals[h >> 1]
+    mesh.label[n >> 1], mesh.rivals[n >> 1] = mesh.label[h >> 1], mesh.rivals[h >> 1]
     for c in range(2):
-        apart[n >> 1, c] = apart[h >> 1, c]
+        mesh.apart[n >> 1, c] = mesh.apart[h >> 1, c]
     count[EDGES] += 1
     return n
 
 
 @njit(cache=True, nogil=True)
-def split_cell(cell, p, q, made_by, count, origin, after, before, face, label, rivals, start, source):
+def split_cell(cell, p, q, made_by, mesh, count):
     """Join the starts of half-edges p and q of a cell by an edge; the part from p to q becomes a new cell."""
+    origin, after, before, face, start = mesh.origin, mesh.after, mesh.before, mesh.face, mesh.start
     n, new = 2 * count[EDGES], count[CELLS]
     m = n + 1
     origin[n], origin[m] = origin[p], origin[q]
     a, b = before[p], before[q]
     after[a], before[n], after[n], before[q] = n, a, q, n
     after[b], before[m], after[m], before[p] = m, b, p, m
-    label[n >> 1], rivals[n >> 1] = made_by, -1
+    mesh.label[n >> 1], mesh.rivals[n >> 1] = made_by, -1
     face[n], start[cell] = cell, n
-    start[new], source[new] = m, cell
+    start[new], mesh.source[new] = m, cell
     h = m
     while True:
         face[h] = new
@@ -223,19 +407,9 @@ def cutting(cell, start, origin, after, above, below):
 
 
 @njit(cache=True, nogil=True)
-def ones(word):
-    """The number of bits that are set."""
-    n = 0
-    while word:
-        word &= word - np.uint64(1)
-        n += 1
-    return n
-
-
-@njit(cache=True, nogil=True)
 def room_needed(start, origin, after, above, below):
     """At most how many vertices and cells the cuts will add: c lines make at most c (c - 1) / 2 crossings in a cell."""
-    vertices = cells = 0
+    crossings = cells = 0
     for cell in range(len(start)):
         c = 0
         for w in range(above.shape[1]):
@@ -245,14 +419,14 @@ def room_needed(start, origin, after, above, below):
                 v, u = origin[h], origin[h ^ 1]
                 over |= above[v, w]
                 under |= below[v, w]
-                vertices += ones((above[v, w] & below[u, w]) | (below[v, w] & above[u, w]))
+                crossings += ones((above[v, w] & below[u, w]) | (below[v, w] & above[u, w]))
                 h = after[h]
                 if h == start[cell]:
                     break
             c += ones(over & under)
-        vertices += c * (c - 1) // 2
+        crossings += c * (c - 1) // 2
         cells += c + c * (c - 1) // 2
-    return vertices, cells
+    return crossings, cells
 
 
 @njit(cache=True, nogil=True)
@@ -276,19 +450,18 @@ def distance(xy, a, b):
 
 
 @njit(cache=True, nogil=True)
-def cut_cells(
-    count, first_label, breakpoints, values, fresh, rows, law, doubt, above, below, xy, parents, weights,
-    origin, after, before, face, label, rivals, apart, start, source, roots, stack, most, asked, settled,
-):  # fmt: skip
+def cut_cells(mesh, vertices, rule, questions, count, stack, first_label, roots, most):
     """Cut the cells that there were at the start, `roots`, along all boundaries of a site; can be called again."""
-    units = values.shape[1]
-    ends, errors, slopes = np.empty(2, np.int64), np.empty(2), np.empty(2)
+    xy, origin, after, start = mesh.xy, mesh.origin, mesh.after, mesh.start
+    above, below, doubt = vertices.above, vertices.below, vertices.doubt
+    ends, widest = np.empty(2, np.int64), Widest(np.empty(2), np.empty(2))
+    most_vertices, most_edges, most_cells = min(len(xy), len(vertices.values)), len(mesh.label), len(start)
     while count[ROOT] < roots or count[STACKED] > 0:
         if count[STACKED] == 0:
             stack[0] = count[ROOT]
             count[STACKED] = 1
             count[ROOT] += 1
-        room = min(len(xy) - count[VERTICES] - 2, len(label) - count[EDGES] - 3, len(start) - count[CELLS] - 1)
+        room = min(most_vertices - count[VERTICES] - 2, most_edges - count[EDGES] - 3, most_cells - count[CELLS] - 1)
         if room < 0:
             return FULL
         cell = stack[count[STACKED] - 1]
@@ -302,27 +475,23 @@ def cut_cells(
         while sign(above, below, origin[h], boundary) <= 0:
             h = after[h]
         begin = h
-        errors[:], slopes[:] = 0.0, 0.0
+        widest.errors[:], widest.slopes[:] = 0.0, 0.0
         for k in range(2):
             last, on, h = passage(h, 1 - 2 * k, boundary, origin, after, above, below)
             a, b = origin[last], origin[h]
-            length = np.sqrt((xy[a, 0] - xy[b, 0]) ** 2 + (xy[a, 1] - xy[b, 1]) ** 2) + law[DRIFT]
+            length = distance(xy, a, b) + rule.law[DRIFT]
             if on < 0:
-                v, edge = count[VERTICES], last >> 1
-                line = label[edge] if rivals[edge] < 0 else RIVALS - rivals[edge]
-                new_vertex(
-                    a, b, boundary, v, count[ROOT] - 1, line, length, apart[edge], values, fresh, breakpoints,
-                    rows, law, doubt, above, below, parents, weights, errors, slopes, count, asked, settled,
+                edge = last >> 1
+                line = mesh.label[edge] if mesh.rivals[edge] < 0 else RIVALS - mesh.rivals[edge]
+                v = new_vertex(
+                    a, b, boundary, count[ROOT] - 1, line, length, mesh.apart[edge], vertices, rule, questions, widest,
+                    count,
                 )  # fmt: skip
                 for d in range(2):
-                    xy[v, d] = xy[a, d] + weights[v] * (xy[b, d] - xy[a, d])
-                count[VERTICES] += 1
-                on = split_edge(last, v, count, origin, after, before, face, label, rivals, apart)
+                    xy[v, d] = xy[a, d] + vertices.weights[v] * (xy[b, d] - xy[a, d])
+                on = split_edge(last, v, mesh, count)
             else:
-                note_slope(
-                    a, b, origin[on], boundary % units, breakpoints[boundary // units], length, values, fresh, rows,
-                    law, doubt, errors, slopes,
-                )  # fmt: skip
+                note_slope(a, b, origin[on], boundary, length, vertices, rule, widest)
             ends[k] = on
         while h != begin:
             if sign(above, below, origin[h], boundary) < 0:
@@ -330,234 +499,21 @@ def cut_cells(
             h = after[h]
         for c in range(2):
             farthest = max(doubt[origin[ends[0]], SHIFT + c], doubt[origin[ends[1]], SHIFT + c])
-            apart[count[EDGES], c] = min(farthest, errors[c] / slopes[c]) if slopes[c] > 0 else farthest
-        made_by = first_label + boundary
-        new = split_cell(
-            cell, ends[0], ends[1], made_by, count, origin, after, before, face, label, rivals, start, source
-        )  # fmt: skip
-        stack[count[STACKED]] = new
+            near = widest.errors[c] / widest.slopes[c] if widest.slopes[c] > 0 else farthest
+            mesh.apart[count[EDGES], c] = min(farthest, near)
+        stack[count[STACKED]] = split_cell(cell, ends[0], ends[1], first_label + boundary, mesh, count)
         count[STACKED] += 1
     return DONE
 
 
 @njit(cache=True, nogil=True)
-def cell_bits(above, start, origin, after, bits):
-    """The boundaries each cell is above: those that one of its vertices is above."""
-    for cell in range(len(start)):
-        for w in range(above.shape[1]):
-            over = np.uint64(0)
-            h = start[cell]
-            while True:
-                over |= above[origin[h], w]
-                h = after[h]
-                if h == start[cell]:
-                    break
-            bits[cell, w] = over
-
-
-@njit(cache=True, nogil=True)
-def inherit(bits, old, parents):
-    """Give new rows the bits that either of their parents has."""
-    for v in range(old, len(bits)):
-        for w in range(bits.shape[1]):
-            bits[v, w] = bits[parents[v, 0], w] | bits[parents[v, 1], w]
-
-
-@njit(cache=True, nogil=True)
-def interpolate(rows, fresh, parents, weights):
-    """Fill the rows of the new vertices, between those of their parents, which come earlier."""
-    old = len(rows)
-    for v in range(old, old + len(fresh)):
-        a, b, t = parents[v, 0], parents[v, 1], weights[v]
-        at_a = rows[a] if a < old else fresh[a - old]
-        at_b = rows[b] if b < old else fresh[b - old]
-        for i in range(rows.shape[1]):
-            fresh[v - old, i] = at_a[i] + t * (at_b[i] - at_a[i])
-
-
-@njit(cache=True, nogil=True)
-def loops(start, origin, after):
-    """The corners of every cell, one after another: where each begins, the vertices and the half-edges."""
-    offsets = np.zeros(len(start) + 1, np.int64)
-    for cell in range(len(start)):
-        h, n = start[cell], 0
-        while True:
-            n += 1
-            h = after[h]
-            if h == start[cell]:
-                break
-        offsets[cell + 1] = offsets[cell] + n
-    corners, sides = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
-    for cell in range(len(start)):
-        h = start[cell]
-        for k in range(offsets[cell], offsets[cell + 1]):
-            corners[k], sides[k] = origin[h], h
-            h = after[h]
-    return offsets, corners, sides
-
-
-@njit(cache=True, nogil=True)
-def ancestors(source, known):
-    """The cell, among the first `known`, that each cell was cut from."""
-    found = np.arange(len(source))
-    for cell in range(known, len(source)):
-        found[cell] = found[source[cell]]
-    return found
-
-
-# lines: vertices in a chain, piece v runs from vertex v to vertex after[v]
-
-
-@njit(cache=True, nogil=True)
-def cut_pieces(
-    count, first_label, breakpoints, values, fresh, rows, law, doubt, above, below, place, stretch, parents, weights,
-    after, label, source, roots, most, asked, settled,
-):  # fmt: skip
-    """Cut the pieces that start at the first `roots` vertices along all boundaries of a site; can be called again."""
-    apart, errors, slopes = np.zeros(2), np.zeros(2), np.zeros(2)
-    while count[ROOT] < roots:
-        root = a = count[ROOT]
-        while after[a] >= 0:
-            b = after[a]
-            boundary = -1
-            for w in range(above.shape[1]):
-                mixed = (above[a, w] & below[b, w]) | (below[a, w] & above[b, w])
-                if mixed:
-                    boundary = 64 * w + lowest_bit(mixed)
-                    break
-            if boundary >= 0:
-                if count[VERTICES] >= len(place):
-                    return FULL
-                if count[VERTICES] >= most:
-                    return TOO_MANY
-                v = count[VERTICES]
-                length = stretch[root] * (place[b] - place[a] + law[DRIFT])
-                new_vertex(
-                    a, b, boundary, v, root, -1, length, apart, values, fresh, breakpoints, rows, law, doubt, above,
-                    below, parents, weights, errors, slopes, count, asked, settled,
-                )  # fmt: skip
-                place[v] = place[a] + weights[v] * (place[b] - place[a])
-                label[v], source[v], stretch[v] = first_label + boundary, a, stretch[root]
-                after[a], after[v] = v, b
-                count[VERTICES] += 1
-            elif b < roots:
-                break
-            else:
-                a = b
-        count[ROOT] += 1
-    return DONE
-
-
-@njit(cache=True, nogil=True)
-def piece_room(after, above, below):
-    """At most how many vertices the cuts of a site will add to all pieces."""
-    vertices = 0
-    for a in range(len(after)):
-        for w in range(above.shape[1] if after[a] >= 0 else 0):
-            b = after[a]
-            vertices += ones((above[a, w] & below[b, w]) | (below[a, w] & above[b, w]))
-    return vertices
-
-
-@njit(cache=True, nogil=True)
-def chain(first, after):
-    """The vertices of a curve in order."""
-    n, v = 1, first
-    while after[v] >= 0:
-        v = after[v]
-        n += 1
-    order, v = np.empty(n, np.int64), first
-    for i in range(n):
-        order[i] = v
-        v = after[v]
-    return order
-
-
-# a closer look at vertices
-
-
-@njit(cache=True, nogil=True)
-def sharpest(vertices, outgoing, xy, origin, before, face, drift):
-    """The half-edge at each vertex, of those that begin there, that makes the sharpest corner with the one before."""
-    found = np.full(len(vertices), -1)
-    for n in range(len(vertices)):
-        v = vertices[n]
-        h, best = outgoing[v], -np.inf
-        while True:
-            if face[h] >= 0:
-                turn = corner_sine(xy, v, origin[h ^ 1], origin[before[h]], drift)
-                if turn > best:
-                    best, found[n] = turn, h
-            h = before[h] ^ 1
-            if h == outgoing[v]:
-                break
-    return found
-
-
-@njit(cache=True, nogil=True)
-def corner_sine(xy, v, a, b, drift):
-    """The sine of a corner, at least; its coordinates may be off by the drift."""
-    ax, ay, bx, by = xy[a, 0] - xy[v, 0], xy[a, 1] - xy[v, 1], xy[b, 0] - xy[v, 0], xy[b, 1] - xy[v, 1]
-    first, second = np.sqrt(ax * ax + ay * ay) + drift, np.sqrt(bx * bx + by * by) + drift
-    if first == 0 or second == 0:  # rounding has made two vertices one
-        return -1.0
-    return (abs(ax * by - ay * bx) - 2 * drift * (first + second)) / (first * second)
-
-
-@njit(cache=True, nogil=True)
-def slope_along(a, v, unit, length, values, rows, law, doubt):
-    """At most how steep a unit is between two vertices."""
-    error = rows[unit] * (computed(doubt, law, a, 0) + computed(doubt, law, v, 0)) + doubt[a, MOVED] + doubt[v, MOVED]
-    return (abs(values[a, unit] - values[v, unit]) + error) / length if length > 0 else np.inf
-
-
-@njit(cache=True, nogil=True)
-def local_bounds(vertices, units, outgoing, xy, origin, before, face, values, rows, law, doubt):
-    """Bounds on the errors of units at vertices, with the steepest slope that they have in a cell there."""
-    bounds = np.empty(len(vertices))
-    for n in range(len(vertices)):
-        v, unit = vertices[n], units[n]
-        h, slope = outgoing[v], 0.0
-        while True:
-            if face[h] >= 0:
-                a, b = origin[h ^ 1], origin[before[h]]
-                turn, both = corner_sine(xy, v, a, b, law[DRIFT]), 0.0
-                for end in (a, b):
-                    length = np.sqrt((xy[end, 0] - xy[v, 0]) ** 2 + (xy[end, 1] - xy[v, 1]) ** 2) - law[DRIFT]
-                    both += slope_along(end, v, unit, length, values, rows, law, doubt)
-                slope = max(slope, both / turn) if turn > 0 else np.inf
-            h = before[h] ^ 1
-            if h == outgoing[v]:
-                break
-        shifted = slope * doubt[v, SHIFT] if doubt[v, SHIFT] > 0 else 0.0
-        bounds[n] = rows[unit] * computed(doubt, law, v, 0) + shifted
-    return bounds
-
-
-@njit(cache=True, nogil=True)
-def local_bounds_along(vertices, before, after, units, place, stretch, values, rows, law, doubt):
-    """The same along curves."""
-    bounds = np.empty(len(vertices))
-    for n in range(len(vertices)):
-        v, unit, slope = vertices[n], units[n], 0.0
-        for a, piece in ((before[n], before[n]), (after[n], v)):
-            if a != v:
-                length = stretch[piece] * (abs(place[a] - place[v]) - law[DRIFT])
-                slope = max(slope, slope_along(a, v, unit, length, values, rows, law, doubt))
-        shifted = slope * doubt[v, SHIFT] if doubt[v, SHIFT] > 0 else 0.0
-        bounds[n] = rows[unit] * computed(doubt, law, v, 0) + shifted
-    return bounds
-
-
-# taking boundaries away again
-
-
-@njit(cache=True, nogil=True)
-def merge_cells(key, keys, vertices, origin, after, before, face, label, rivals, apart):
+def merge_cells(key, keys, mesh):
     """Join neighbouring cells with the same key: drops the edges between them and the vertices that become straight.
 
     Returns which vertices and edges stay, and a half-edge of every cell, in the numbering from before.
     """
+    origin, after, before, face = mesh.origin, mesh.after, mesh.before, mesh.face
+    label, apart = mesh.label, mesh.apart
     edges = len(label)
     stays = np.ones(edges, np.bool_)
     for e in range(edges):
@@ -567,7 +523,7 @@ def merge_cells(key, keys, vertices, origin, after, before, face, label, rivals,
         a, b, c, d = before[h], after[h], before[t], after[t]
         after[a], before[d], after[c], before[b] = d, a, b, c
         stays[e] = False
-    degree = np.zeros(vertices, np.int32)
+    degree = np.zeros(len(mesh.xy), np.int32)
     for h in range(2 * edges):
         if stays[h >> 1]:
             degree[origin[h]] += 1
@@ -590,33 +546,133 @@ def merge_cells(key, keys, vertices, origin, after, before, face, label, rivals,
     return degree > 0, stays, start
 
 
-# finding points
+# lines
 
 
 @njit(cache=True, nogil=True)
-def walk(points, xy, ends, cells, starts, sides):
-    """The cell of each point: from cell to cell through the side that the point lies farthest beyond; -1 outside."""
-    found = np.empty(len(points), np.int64)
-    cell = 0
-    for p in range(len(points)):
-        x, y = points[p]
-        for _ in range(len(starts)):
-            worst, through = 0.0, -1
-            for k in range(starts[cell], starts[cell + 1]):
-                e, side = sides[k] >> 1, sides[k] & 1
-                a, b = ends[e, side], ends[e, 1 - side]
-                dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
-                beyond = (dy * (x - xy[a, 0]) - dx * (y - xy[a, 1])) / max(np.sqrt(dx * dx + dy * dy), 1e-300)
-                if beyond > worst:
-                    worst, through = beyond, sides[k]
-            if through < 0:
-                found[p] = cell
+def cut_pieces(chain, vertices, rule, questions, count, first_label, roots, most):
+    """Cut the pieces that start at the first `roots` vertices along all boundaries of a site; can be called again."""
+    place, stretch, after, above, below = chain.place, chain.stretch, chain.after, vertices.above, vertices.below
+    room = min(len(place), len(vertices.values))
+    apart, widest = np.zeros(2), Widest(np.zeros(2), np.zeros(2))
+    while count[ROOT] < roots:
+        root = a = count[ROOT]
+        while after[a] >= 0:
+            b = after[a]
+            boundary = -1
+            for w in range(above.shape[1]):
+                mixed = (above[a, w] & below[b, w]) | (below[a, w] & above[b, w])
+                if mixed:
+                    boundary = 64 * w + lowest_bit(mixed)
+                    break
+            if boundary >= 0:
+                if count[VERTICES] >= room:
+                    return FULL
+                if count[VERTICES] >= most:
+                    return TOO_MANY
+                length = stretch[root] * (place[b] - place[a] + rule.law[DRIFT])
+                v = new_vertex(a, b, boundary, root, -1, length, apart, vertices, rule, questions, widest, count)
+                place[v] = place[a] + vertices.weights[v] * (place[b] - place[a])
+                chain.label[v], chain.source[v], stretch[v] = first_label + boundary, a, stretch[root]
+                after[a], after[v] = v, b
+            elif b < roots:
                 break
-            following = cells[through >> 1, 1 - (through & 1)]
-            if following < 0:
-                found[p] = -1
+            else:
+                a = b
+        count[ROOT] += 1
+    return DONE
+
+
+@njit(cache=True, nogil=True)
+def piece_room(after, above, below):
+    """At most how many vertices the cuts of a site will add to all pieces."""
+    vertices = 0
+    for a in range(len(after)):
+        for w in range(above.shape[1] if after[a] >= 0 else 0):
+            b = after[a]
+            vertices += ones((above[a, w] & below[b, w]) | (below[a, w] & above[b, w]))
+    return vertices
+
+
+# a closer look at vertices
+
+
+@njit(cache=True, nogil=True)
+def corner_sine(xy, v, a, b, drift):
+    """The sine of a corner, at least; its coordinates may be off by the drift."""
+    ax, ay, bx, by = xy[a, 0] - xy[v, 0], xy[a, 1] - xy[v, 1], xy[b, 0] - xy[v, 0], xy[b, 1] - xy[v, 1]
+    first, second = np.sqrt(ax * ax + ay * ay) + drift, np.sqrt(bx * bx + by * by) + drift
+    if first == 0 or second == 0:  # rounding has made two vertices one
+        return -1.0
+    return (abs(ax * by - ay * bx) - 2 * drift * (first + second)) / (first * second)
+
+
+@njit(cache=True, nogil=True)
+def sharpest(places, outgoing, mesh):
+    """The half-edge at each vertex, of those that begin there, that makes the sharpest corner with the one before."""
+    origin, before = mesh.origin, mesh.before
+    found = np.full(len(places), -1)
+    for n in range(len(places)):
+        v = places[n]
+        h, best = outgoing[v], -np.inf
+        while True:
+            if mesh.face[h] >= 0:
+                turn = corner_sine(mesh.xy, v, origin[h ^ 1], origin[before[h]], 0.0)
+                if turn > best:
+                    best, found[n] = turn, h
+            h = before[h] ^ 1
+            if h == outgoing[v]:
                 break
-            cell = following
-        else:
-            found[p] = cell  # it went in a circle: on a border, to within rounding
     return found
+
+
+@njit(cache=True, nogil=True)
+def slope_along(a, v, unit, length, vertices, rule):
+    """At most how steep a unit is between two vertices."""
+    values, doubt, law = vertices.values, vertices.doubt, rule.law
+    error = rule.rows[unit] * (computed(doubt, law, a, 0) + computed(doubt, law, v, 0))
+    error += doubt[a, MOVED] + doubt[v, MOVED]
+    return (abs(values[a, unit] - values[v, unit]) + error) / length if length > 0 else np.inf
+
+
+@njit(cache=True, nogil=True)
+def bound_at(v, unit, slope, doubt, rule):
+    """The bound on the error of a unit at a vertex around which it has this slope."""
+    shifted = slope * doubt[v, SHIFT] if doubt[v, SHIFT] > 0 else 0.0
+    return rule.rows[unit] * computed(doubt, rule.law, v, 0) + shifted
+
+
+@njit(cache=True, nogil=True)
+def local_bounds(places, units, outgoing, mesh, vertices, rule):
+    """Bounds on the errors of units at vertices, with the steepest slope that they have in a cell there."""
+    xy, origin, before, drift = mesh.xy, mesh.origin, mesh.before, rule.law[DRIFT]
+    bounds = np.empty(len(places))
+    for n in range(len(places)):
+        v, unit = places[n], units[n]
+        h, slope = outgoing[v], 0.0
+        while True:
+            if mesh.face[h] >= 0:
+                a, b = origin[h ^ 1], origin[before[h]]
+                turn, both = corner_sine(xy, v, a, b, drift), 0.0
+                for end in (a, b):
+                    both += slope_along(end, v, unit, distance(xy, end, v) - drift, vertices, rule)
+                slope = max(slope, both / turn) if turn > 0 else np.inf
+            h = before[h] ^ 1
+            if h == outgoing[v]:
+                break
+        bounds[n] = bound_at(v, unit, slope, vertices.doubt, rule)
+    return bounds
+
+
+@njit(cache=True, nogil=True)
+def local_bounds_along(places, units, preceding, following, chain, vertices, rule):
+    """The same along curves."""
+    bounds = np.empty(len(places))
+    for n in range(len(places)):
+        v, unit, slope = places[n], units[n], 0.0
+        for a, piece in ((preceding[n], preceding[n]), (following[n], v)):
+            if a != v:
+                length = chain.stretch[piece] * (abs(chain.place[a] - chain.place[v]) - rule.law[DRIFT])
+                slope = max(slope, slope_along(a, v, unit, length, vertices, rule))
+        bounds[n] = bound_at(v, unit, slope, vertices.doubt, rule)
+    return bounds

@@ -1,8 +1,6 @@
 """The exact linear regions of a network on a plane."""
 
-import json
-import zipfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,23 +11,23 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from regionscope.files import whole_file
-from regionscope.geometry import decision, kernels, maps
-from regionscope.geometry.patterns import Column, owners, unpacked
+from regionscope.geometry import decision, maps, traversals
+from regionscope.geometry.cells import Cells, network_of, read_cells
+from regionscope.geometry.grids import Grid, grid_of
+from regionscope.geometry.modular import reduced, remainders
+from regionscope.geometry.patterns import owners
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.subdivision import Subdivision, mean_corners, subdivide
 from regionscope.geometry.sweep import Sweep, exact, say_if_compiling
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
-from regionscope.types import Floats, Indices, Ints, Model, Words
+from regionscope.types import Floats, Indices, Ints, Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from regionscope.geometry.certificates import Certificate
-
-FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,8 @@ class DecisionBoundary:
         return float(np.linalg.norm(self.segments[:, 1] - self.segments[:, 0], axis=1).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class PlaneCells:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlaneCells(Cells):
     """The cells of a network on a plane: convex polygons, exact to the rounding of float64; made by `plane_cells`.
 
     Cells, vertices and edges are numbered; cell i has the corners `corners[offsets[i]:offsets[i + 1]]`, in order
@@ -82,18 +80,7 @@ class PlaneCells:
     vertices: Floats  # (n, 2)
     offsets: Indices
     corners: Ints
-    packed_patterns: Words
-    columns: tuple[Column, ...]
     edges: Edges
-    sites: tuple[Site, ...]
-    outputs: Floats | None  # (vertices, k); None for cells up to a layer
-    close_decisions: int  # signs that bounds on rounding did not decide
-    undecided: int  # those of them that exact arithmetic did not settle
-    network: Network | None = field(default=None, repr=False)
-
-    def __len__(self) -> int:
-        """The number of activation regions."""
-        return len(self.offsets) - 1
 
     def __repr__(self) -> str:
         return f"PlaneCells({len(self)} cells, {len(self.vertices)} vertices, {len(self.edges)} edges)"
@@ -116,37 +103,35 @@ class PlaneCells:
         return mean_corners(self.vertices, self.offsets, self.corners)
 
     @cached_property
-    def patterns(self) -> Ints:
-        """The piece every unit is on, site by site, and the position of every winner of max-pooling and its like."""
-        return unpacked(self.columns, self.packed_patterns)
-
-    @cached_property
     def _next_corners(self) -> Ints:
         following = np.arange(1, len(self.corners) + 1)
         following[self.offsets[1:] - 1] = self.offsets[:-1]
         return self.corners[following]
 
-    @cached_property
-    def _maps(self) -> tuple[Floats, Floats]:
-        axes = torch.from_numpy(self.plane.axes).reshape(2, *self._net.input_shape)
-        values, slopes = maps.derivatives(self._net, self._points(self.centres), axes)
-        return slopes, values - np.einsum("nkd,nd->nk", slopes, self.centres)
+    def _points(self, places: Floats) -> Tensor:
+        return self.plane.points(places).reshape(-1, *self._any_net.input_shape)
+
+    def _coordinates(self, places: Floats) -> Floats:
+        return places
+
+    def _axes(self, places: Floats) -> Tensor:
+        return torch.from_numpy(self.plane.axes).reshape(2, *self._any_net.input_shape)
 
     @property
-    def _net(self) -> Network:
-        if self.network is None:
-            raise ValueError("these cells were loaded without their network; say PlaneCells.load(path, model=...)")
-        if self.outputs is None:
-            raise ValueError("these cells stop at a layer: the network's output is not affine in them")
-        return self.network
+    def _size(self) -> float:
+        return float(self.plane.origin.norm()) + float(np.abs(self.vertices).max())
 
-    def _points(self, u: Floats) -> Tensor:
-        assert self.network is not None
-        return self.plane.points(u).reshape(-1, *self.network.input_shape)
+    def _reach(self, places: Floats) -> float:
+        return float(self.plane.origin.norm()) + 2 * float(np.abs(places).sum(axis=1).max(initial=0.0))
 
-    def affine_maps(self) -> tuple[Floats, Floats]:
-        """The network inside each cell: output = A @ u + c at plane coordinates u; A (n, k, 2) and c (n, k)."""
-        return self._maps
+    def _exact_points(self, places: Floats, p: int) -> Tensor:
+        origin, axes, at = self.plane.origin.flatten(), torch.from_numpy(self.plane.axes), torch.from_numpy(places)
+        along = reduced(remainders(at, p) @ remainders(axes, p), p)
+        return reduced(remainders(origin, p) + along, p)
+
+    def _grid(self, places: Floats) -> Grid:
+        axes = torch.from_numpy(self.plane.axes)
+        return grid_of(self.plane.origin).join(grid_of(torch.from_numpy(places)).product(grid_of(axes)))
 
     @property
     def gradient_norms(self) -> Floats:
@@ -217,18 +202,17 @@ class PlaneCells:
         order = np.lexsort((sides, self.edges.cells.T.ravel()))
         inner = order[np.searchsorted(self.edges.cells.T.ravel()[order], 0) :]
         starts = np.searchsorted(self.edges.cells.T.ravel()[inner], np.arange(len(self) + 1))
-        return np.asarray(kernels.walk(u, self.vertices, self.edges.vertices, self.edges.cells, starts, sides[inner]))
+        ends, cells = self.edges.vertices, self.edges.cells
+        return np.asarray(traversals.walk(u, self.vertices, ends, cells, starts, sides[inner]))
 
     def verify(self, *, sample: int = 8, generator: torch.Generator | None = None) -> "Certificate":
         """A certificate: what can be checked of these cells, checked; see `Certificate`.
 
         `sample` cells of a dense network are checked in exact rational arithmetic as well.
         """
-        if self.network is None:
-            raise ValueError("these cells were loaded without their network; say PlaneCells.load(path, model=...)")
         from regionscope.geometry.certificates import certificate
 
-        return certificate(self, self.network, sample, generator)
+        return certificate(self, self._any_net, sample, generator)
 
     def plot(self, ax: "Axes | None" = None, **options: Any) -> "Axes":
         """A picture of the cells; see `regionscope.plots.regions` for the options."""
@@ -236,23 +220,10 @@ class PlaneCells:
 
         return regions(self, ax, **options)
 
-    def save(self, path: str | Path) -> None:
-        """Write an npz file to exactly this path, whole or not at all, without the network."""
-        about = {
-            "format": FORMAT,
-            "columns": [asdict(c) for c in self.columns],
-            "sites": [asdict(s) for s in self.sites],
-            "close_decisions": self.close_decisions,
-            "undecided": self.undecided,
-        }
-        arrays = {
-            name: getattr(self, name) for name in ("vertices", "offsets", "corners", "packed_patterns", "outputs")
-        }
+    def _arrays(self) -> dict[str, Any]:
+        arrays = {name: getattr(self, name) for name in ("vertices", "offsets", "corners")}
         arrays |= {f"edges.{name}": array for name, array in vars(self.edges).items()}
-        arrays |= {f"plane.{name}": np.asarray(array) for name, array in vars(self.plane).items()}
-        stored = {name: array for name, array in arrays.items() if array is not None}
-        with whole_file(path) as beside, beside.open("wb") as file:  # given a name, numpy would append .npz
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **stored, allow_pickle=False)
+        return arrays | {f"plane.{name}": array for name, array in vars(self.plane).items()}
 
     @staticmethod
     def load(path: str | Path, model: Model | None = None) -> "PlaneCells":
@@ -260,35 +231,16 @@ class PlaneCells:
 
         Give the model too for affine maps and `verify`.
         """
-        about, stored = read_arrays(Path(path))
+        common, stored = read_cells(path, "PlaneCells")
         origin, axes, domain = (stored[f"plane.{name}"] for name in ("origin", "axes", "domain"))
         plane = Plane(origin, axes, domain, stored.get("plane.anchors", ()))
-        network = None if model is None else exact(as_network(model, plane.origin[None]))
         return PlaneCells(
             plane=plane,
-            **{name: stored[name] for name in ("vertices", "offsets", "corners", "packed_patterns")},
-            columns=tuple(Column(**c) for c in about["columns"]),
+            **{name: stored[name] for name in ("vertices", "offsets", "corners")},
             edges=Edges(**{n.removeprefix("edges."): a for n, a in stored.items() if n.startswith("edges.")}),
-            sites=tuple(Site(**{**s, "breakpoints": tuple(s["breakpoints"]), "shape": tuple(s["shape"])})
-                        for s in about["sites"]),
-            outputs=stored.get("outputs"),
-            close_decisions=about["close_decisions"],
-            undecided=about["undecided"],
-            network=network,
-        )  # fmt: skip
-
-
-def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a file of cells says of itself, and its arrays."""
-    if path.exists() and not zipfile.is_zipfile(path):
-        raise ValueError(f"{path} is no file of cells: PlaneCells.save writes them")
-    with np.load(path, allow_pickle=False) as file:
-        if "about" not in file.files:
-            raise ValueError(f"{path} is no file of cells: PlaneCells.save writes them")
-        about = json.loads(str(file["about"]))
-        if about["format"] != FORMAT:
-            raise ValueError(f"{path} has format {about['format']}, this version of regionscope reads {FORMAT}")
-        return about, {name: file[name] for name in file.files}
+            **common,
+            network=network_of(model, plane.origin),
+        )
 
 
 def plane_cells(
@@ -328,23 +280,23 @@ def plane_cells(
         show_progress=show_progress,
         certified=certified,
     )
-    return finished(plane, net, made, sweep)
+    return _finished(plane, net, made, sweep)
 
 
-def finished(plane: Plane, net: Network, made: Subdivision, sweep: Sweep) -> PlaneCells:
-    offsets, corners, _ = kernels.loops(made.start, made.origin, made.after)
-    ends, sides = made.origin.reshape(-1, 2), made.face.reshape(-1, 2)
-    site, unit = owners(made.label, sweep.boundaries)
+def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Sweep) -> PlaneCells:
+    mesh, (offsets, corners, _) = made.mesh, made.loops()
+    ends, sides = mesh.origin.reshape(-1, 2), mesh.face.reshape(-1, 2)
+    site, unit = owners(mesh.label, sweep.boundaries)
     layers = np.array([b.site.layer for b in sweep.boundaries] + [0], np.int32)
     return PlaneCells(
         plane=plane,
-        vertices=made.xy,
+        vertices=mesh.xy,
         offsets=offsets,
         corners=corners,
-        packed_patterns=made.patterns(sweep),
+        packed_patterns=sweep.patterns(),
         columns=tuple(sweep.columns),
         edges=Edges(
-            ends, sides, site, unit, layers[site], np.linalg.norm(made.xy[ends[:, 1]] - made.xy[ends[:, 0]], axis=1)
+            ends, sides, site, unit, layers[site], np.linalg.norm(mesh.xy[ends[:, 1]] - mesh.xy[ends[:, 0]], axis=1)
         ),
         sites=tuple(b.site for b in sweep.boundaries),
         outputs=sweep.outputs,

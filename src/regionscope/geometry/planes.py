@@ -179,6 +179,6 @@ class Planes:
         flat = self.origins[:, None] + torch.from_numpy(self.domain) @ self.axes
         return flat.reshape(-1, self.origins.shape[1])
 
-    def points(self, u: Floats, plane: NDArray[np.int64]) -> Tensor:
+    def points(self, u: Floats, plane: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:
         """The points with coordinates u (m, 2) on the planes with these numbers (m,): (m, d)."""
         return self.origins[plane] + (torch.from_numpy(u)[:, None] @ self.axes[plane])[:, 0]

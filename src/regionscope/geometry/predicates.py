@@ -1,9 +1,9 @@
-"""Every tolerance and every sign decision of the geometry.
+"""Every tolerance of the geometry, and how signs are decided; `kernels` do it.
 
 A vertex is *above* a boundary, *below* it, or *on* it. Every value comes with a bound on its error (see `rounding`): a
 proof, and what is usual. A value farther from the breakpoint than the proof has the sign that it seems to have. Any
 other is *open*: it is taken for on if it is within the usual error, for what it seems to be otherwise, and then settled
-in exact arithmetic where that can be done (see `exactness`). A boundary cuts a cell only if some vertex is above and
+in exact arithmetic where that can be done (see `settling`). A boundary cuts a cell only if some vertex is above and
 some below. So coincident boundaries, boundaries through a vertex or along an edge and units that are zero on a whole
 cell cut nothing twice and leave no slivers.
 
@@ -14,9 +14,7 @@ the pre-activations, MOVED of those that count as zero. TURNS counts interpolati
 of which rounds once more.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 import numpy as np
-from numba import njit
 
 from regionscope.types import Floats
 
@@ -49,91 +47,3 @@ def rounding_bound(values: Floats) -> float:
 def words(bits: int) -> int:
     """How many 64-bit words hold so many bits."""
     return -(-bits // 64)
-
-
-# Not parallel=True, here and anywhere: numba would start threads of its own, which may spin for ever when the process
-# exits (TBB), end a process that was forked (OpenMP) or that calls from two threads (workqueue), and change torch's
-# number of threads. Without branches these loops are faster on one core than they were with branches on two.
-
-
-@njit(cache=True, nogil=True)
-def computed(doubt, law, v, c):
-    """How far a unit's value at a vertex may be from the true one at the computed point, for each of its `rows`."""
-    turns, norm = doubt[v, TURNS], doubt[v, NORM]
-    interpolated = INTERPOLATION * turns * (law[SIZE] * norm + law[OFFSET])
-    return law[GAIN + c] * doubt[v, ERROR + c] + law[NOISE + c] * norm + law[FLOOR + c] + interpolated
-
-
-@njit(cache=True, nogil=True)
-def classify(values, breakpoints, rows, law, doubt, ties, above, below, opened):
-    """Set the bits of the boundaries that each row is above and below; boundary t * units + i is unit i's t-th.
-
-    `ties` are known to be on, if there are any. Counts in `opened` the signs at each vertex that are not proved, and
-    notes norms in `doubt`.
-    """
-    vertices, units = values.shape
-    for v in range(vertices):
-        sure = computed(doubt, law, v, 0) + law[GAIN] * law[SLOPE] * doubt[v, SHIFT]
-        usual = computed(doubt, law, v, 1) + law[GAIN + 1] * law[SLOPE + 1] * doubt[v, SHIFT + 1]
-        squares, moved, unproved = 0.0, 0.0, 0
-        for i in range(units):
-            squares += values[v, i] * values[v, i]
-        for w in range(above.shape[1]):
-            above[v, w] = 0
-            below[v, w] = 0
-        bit, boundaries = 0, units * len(breakpoints)
-        while bit < boundaries:  # a run of units that share a breakpoint and a word
-            first, level = bit % units, breakpoints[bit // units]
-            shift, slack = bit & 63, 2 * EPS * abs(level)
-            run = min(64 - shift, units - first)
-            over, under = np.int64(0), np.int64(0)
-            for j in range(run):
-                z, error = values[v, first + j] - level, rows[first + j] * sure + slack
-                over |= np.int64(z > error) << (shift + j)
-                under |= np.int64(z < -error) << (shift + j)
-            known = np.int64(ties[v, bit >> 6]) if len(ties) else np.int64(0)
-            over, under = over & ~known, under & ~known
-            rest = ((np.int64(1) << run) - 1 if run < 64 else np.int64(-1)) & ~((over | under | known) >> shift)
-            for j in range(run if rest else 0):
-                z, row = values[v, first + j] - level, rows[first + j]
-                if not (rest >> j) & 1 or (z == 0 and row * sure + slack == 0):
-                    continue
-                unproved += 1
-                over |= np.int64(z > row * usual + slack) << (shift + j)
-                under |= np.int64(z < -(row * usual + slack)) << (shift + j)
-                moved += z * z if abs(z) <= row * usual + slack else 0.0
-            above[v, bit >> 6] |= np.uint64(over)
-            below[v, bit >> 6] |= np.uint64(under)
-            bit += run
-        doubt[v, VALUE], doubt[v, MOVED] = np.sqrt(squares), np.sqrt(moved)
-        opened[v] = unproved
-
-
-@njit(cache=True, nogil=True)
-def hand_on(doubt, law, result):
-    """What is known of the errors of all that goes on from a site, given the law of the state; its norm apart."""
-    for v in range(len(doubt)):
-        for c in range(2):
-            result[v, ERROR + c] = computed(doubt, law, v, c) + 2 * doubt[v, MOVED]
-            result[v, SHIFT + c] = doubt[v, SHIFT + c]
-        result[v, NORM] = result[v, MOVED] = result[v, TURNS] = result[v, VALUE] = 0.0
-
-
-@njit(cache=True, nogil=True)
-def open_signs(values, breakpoints, rows, law, doubt, ties, opened, limit):
-    """The vertices and boundaries whose signs are not proved, (n, 2), the first `limit` of them."""
-    found, n = np.empty((min(limit, opened.sum()), 2), np.int64), 0
-    units = values.shape[1]
-    for v in np.flatnonzero(opened):
-        sure = computed(doubt, law, v, 0) + law[GAIN] * law[SLOPE] * doubt[v, SHIFT]
-        for t in range(len(breakpoints)):
-            slack = 2 * EPS * abs(breakpoints[t])
-            for i in range(units):
-                z, error = values[v, i] - breakpoints[t], rows[i] * sure + slack
-                bit = t * units + i
-                if len(ties) and (ties[v, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1):
-                    continue
-                if not (z > error or z < -error or (z == 0 and error == 0)) and n < len(found):
-                    found[n, 0], found[n, 1] = v, t * units + i
-                    n += 1
-    return found[:n]

@@ -1,10 +1,8 @@
 """Signs in exact arithmetic: a network modulo primes.
 
-Every float is an integer times a power of two. Modulo an odd prime p a power of two has an inverse, so a float is an
-integer below p there, and so are sums, products and averages of floats. With such integers the network's own operations
-compute in float64 without rounding, as long as all sums stay below 2^53. From the remainders for enough primes the
-Chinese remainder theorem gives back the true numerator: how many are enough is known from the norms of the network (see
-`rounding`) and from the powers of two that its constants are multiples of.
+The network's own operations compute with remainders (see `modular`), from which the true numerators follow: how many
+primes are enough is known from the norms of the network (see `laws`) and from the fractions that its numbers are
+multiples of (see `grids`).
 
 On a cell the network is affine. With the piece of every activation given, its values at three points of the plane tell
 any unit as an affine form, and a vertex, where two such forms vanish, need never be computed: the sign of a third form
@@ -18,233 +16,47 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regionscope.geometry.grids import (
+    AVERAGES,
+    DIVISIONS,
+    PRODUCTS,
+    Grid,
+    Inexact,
+    Known,
+    Shapes,
+    grid_after,
+    windows,
+)
+from regionscope.geometry.modular import (
+    LARGEST,
+    Dyadics,
+    Integers,
+    primes_below,
+    rebuilt,
+    reduced,
+    remainder,
+    remainders,
+)
 from regionscope.geometry.pieces import Pieces, pieces
-from regionscope.geometry.rounding import CHOICES, MOVES, NORMS, NUMBERS, norm_constants
+from regionscope.geometry.rounding import NORMS, NUMBERS, norm_constants
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.lifting import aligned, lifted
 from regionscope.tracing.network import Site
 from regionscope.tracing.program import Program
-from regionscope.tracing.steps import Step, Value, leaves
+from regionscope.tracing.steps import Step, Value
+from regionscope.types import Floats, Indices
 
 aten = torch.ops.aten
 
-LARGEST = 2**52  # sums of remainders stay below this
-LARGEST_DENOMINATOR = 4096  # bits
 NUMBERS_AT_ONCE = 1 << 21  # remainders of one value that are computed together
-
-Integers = NDArray[np.object_]
-Known = Mapping[int, Any]
-Shapes = Mapping[int, tuple[int, ...]]
-
-
-class Inexact(ValueError):
-    """There is an operation without an exact form; the message names it."""
-
-
-# numbers modulo a prime
-
-
-@cache
-def primes(below: int) -> tuple[int, ...]:
-    """The odd primes below a number, from above."""
-    sieve = np.ones(below, bool)
-    sieve[:3] = False
-    sieve[4::2] = False
-    for i in range(3, math.isqrt(below) + 1, 2):
-        if sieve[i]:
-            sieve[i * i :: i] = False
-    return tuple(np.flatnonzero(sieve)[::-1].tolist())
-
-
-def reduced(x: Tensor, p: int) -> Tensor:
-    """Integers of at most 2^52 modulo p, from 0 to p - 1."""
-    result = np.empty(x.shape)
-    _reduce(x.contiguous().view(-1).numpy(), 1.0 * p, result.reshape(-1))
-    return torch.from_numpy(result)
-
-
-@njit(cache=True, nogil=True)
-def _rest(x, p):  # type: ignore[no-untyped-def]
-    rest = x - np.floor(x / p) * p
-    return rest + p if rest < 0 else rest  # the quotient may have been rounded up
-
-
-@njit(cache=True, nogil=True)
-def _reduce(x, p, result):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        result[i] = _rest(x[i], p)
-
-
-@njit(cache=True, nogil=True)
-def _scale(integers, exponents, powers, p, result):  # type: ignore[no-untyped-def]
-    """Integers below 2^53 times powers modulo p; the integers in two halves, as they are too large."""
-    half = 2.0**27
-    for i in range(len(integers)):
-        high = np.floor(integers[i] / half)
-        rest = _rest(_rest(high, p) * half + (integers[i] - high * half), p)
-        result[i] = _rest(rest * powers[exponents[i]], p)
-
-
-@dataclass(frozen=True)
-class Floats:
-    """Floats as integers below 2^53 times powers of two."""
-
-    integers: NDArray[np.float64]
-    exponents: NDArray[np.int64]  # from 0, as places in a table of powers
-    powers: range
-
-    @staticmethod
-    def of(tensor: Tensor) -> "Floats":
-        mantissas, exponents = np.frexp(tensor.double().numpy())
-        exponents = np.where(mantissas == 0, 0, exponents) - 53
-        smallest, largest = int(exponents.min(initial=0)), int(exponents.max(initial=-53))
-        return Floats(mantissas * 2.0**53, np.asarray(exponents - smallest, np.int64), range(smallest, largest + 1))
-
-    def modulo(self, p: int) -> Tensor:
-        powers = np.array([float(pow(2, e, p)) for e in self.powers])
-        result = np.empty(self.integers.shape)
-        _scale(self.integers.reshape(-1), self.exponents.reshape(-1), powers, 1.0 * p, result.reshape(-1))
-        return torch.from_numpy(result)
-
-
-def remainders(tensor: Tensor, p: int) -> Tensor:
-    """Floats modulo p."""
-    return Floats.of(tensor).modulo(p)
-
-
-def remainder(number: Fraction | float, p: int) -> int:
-    exact = Fraction(number)
-    return exact.numerator * pow(exact.denominator, -1, p) % p
-
-
-def rebuilt(residues: Integers, moduli: Sequence[int]) -> Integers:
-    """The integers between -M / 2 and M / 2, M the product of the moduli, with these remainders (moduli, ...)."""
-    whole = math.prod(moduli)
-    result = np.zeros(residues.shape[1:], object)
-    for rest, p in zip(residues, moduli, strict=True):
-        others = whole // p
-        result = result + rest * (others * pow(others, -1, p))
-    result = result % whole
-    return np.asarray(np.where(result > whole // 2, result - whole, result), object)
-
-
-# denominators
-
-
-@dataclass(frozen=True)
-class Grid:
-    """All numbers of a value are multiples of 1 / (2^shift rest)."""
-
-    shift: int = 0
-    rest: int = 1
-
-    def join(self, other: "Grid") -> "Grid":
-        return Grid(max(self.shift, other.shift), math.lcm(self.rest, other.rest))
-
-    def product(self, other: "Grid") -> "Grid":
-        return Grid(self.shift + other.shift, self.rest * other.rest)
-
-    @property
-    def denominator(self) -> int:
-        return self.rest << self.shift
-
-
-def grid_of(number: Fraction | float | Tensor) -> Grid:
-    """The coarsest grid that holds a number, or the floats of a tensor."""
-    if not isinstance(number, Tensor):
-        denominator = Fraction(number).denominator
-        twos = (denominator & -denominator).bit_length() - 1
-        return Grid(twos, denominator >> twos)
-    values = np.unique(number.double().numpy())
-    mantissas, exponents = np.frexp(values[values != 0])
-    integers = np.asarray(mantissas * 2.0**53, np.int64)
-    zeros = np.log2((integers & -integers).astype(np.float64)).astype(np.int64)
-    return Grid(int((53 - exponents - zeros).max(initial=0)))
-
-
-def grid_of_inverses(number: float | Tensor) -> Grid:
-    values = np.unique(number.double().numpy()).tolist() if isinstance(number, Tensor) else [number]
-    grids = [grid_of(1 / Fraction(v)) for v in values if v]
-    if sum(g.rest.bit_length() for g in grids) > LARGEST_DENOMINATOR:
-        raise Inexact("division by many different numbers")
-    found = Grid()
-    for grid in grids:
-        found = found.join(grid)
-    return found
-
-
-def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: Shapes) -> Grid:
-    """The grid of what a step makes, given those of what depends on the input."""
-    name, named = step.name, step.named
-    parts = [_grid(a, grids, constants) for key, a in named.items() if key in NUMBERS or _holds_values(a)]
-    if (found := pieces(step, constants)) is not None:
-        slopes, offsets = ([grid_of(part[i]) for part in found] for i in (0, 1))
-        return grids[named["self"].index].product(_joined(slopes)).join(_joined(offsets))
-    if name in NORMS:
-        factor, shift = norm_constants(step, constants)
-        return grids[named["input"].index].product(grid_of(factor)).join(grid_of(shift))
-    if name in AVERAGES:
-        return grids[named["self"].index].product(Grid(rest=math.lcm(*windows(step, shapes)[1])))
-    if name in DIVISIONS:
-        by = named["other"]
-        return grids[named["self"].index].product(
-            grid_of_inverses(constants[by.index] if isinstance(by, Value) else by)
-        )
-    if name == "lerp":
-        return _product(
-            [
-                _joined([_grid(named[key], grids, constants) for key in ("self", "end")]),
-                _grid(named["weight"], grids, constants),
-            ]
-        )
-    if name in PRODUCTS or (name in SUMS and "alpha" in named):
-        return _product(parts)
-    if name in MOVES or name in CHOICES or name in SUMS or name in PAIRWISE:
-        return _joined(parts)
-    raise Inexact(f"the operation {name}")
-
-
-def _grid(argument: Any, grids: Mapping[int, Grid], constants: Known) -> Grid:
-    found = Grid()
-    for leaf in leaves(argument):
-        if isinstance(leaf, Value):
-            if leaf.index in grids:
-                found = found.join(grids[leaf.index])
-            elif constants[leaf.index].is_floating_point():
-                found = found.join(grid_of(constants[leaf.index]))
-        elif isinstance(leaf, int | float):
-            found = found.join(grid_of(leaf))
-    return found
-
-
-def _holds_values(argument: Any) -> bool:
-    return any(isinstance(leaf, Value) for leaf in leaves(argument))
-
-
-def _joined(grids: Sequence[Grid]) -> Grid:
-    found = Grid()
-    for grid in grids:
-        found = found.join(grid)
-    return found
-
-
-def _product(grids: Sequence[Grid]) -> Grid:
-    found = Grid()
-    for grid in grids:
-        found = found.product(grid)
-    return found
-
-
-# operations
 
 
 @dataclass(frozen=True)
@@ -344,45 +156,9 @@ class Modular:
         return reduced(sums * inverses, self.p).reshape(len(x), *shape)
 
 
-def windows(step: Step, shapes: Shapes) -> tuple[Tensor | None, list[int]]:
-    """Which entries each average is taken of, 0 or 1 (entries, averages), and the number it is divided by.
-
-    The same for every channel; None for the plain sum of a mean.
-    """
-    shape, made = shapes[step.named["self"].index], shapes[step.results[0]]
-    if step.name == "mean":
-        return None, [math.prod(shape) // max(math.prod(made), 1)]
-    spatial = shape[-AVERAGES[step.name] :]
-    entries = math.prod(spatial)
-    basis = torch.eye(entries, dtype=torch.float64).reshape(entries, 1, *spatial)
-    shares = step.run({step.named["self"].index: basis})[0].reshape(entries, -1)
-    return (shares > 0).double(), [round(1 / share) for share in shares.amax(dim=0).tolist()]
-
-
 def _as_sum(step: Step) -> Step:
     operation = aten.sum.dim_IntList if step.operation._schema.overload_name else aten.sum.default
     return replace(step, operation=operation)
-
-
-# what is added up only; what is multiplied, with the arguments that are; averages with the dimensions of their windows
-SUMS = frozenset("neg sum cumsum trace col2im add sub rsub scatter_add index_add".split())
-PRODUCTS: dict[str, tuple[str, ...]] = {
-    "mul": ("self", "other"),
-    "mm": ("self", "mat2"),
-    "bmm": ("self", "mat2"),
-    "mv": ("self", "vec"),
-    "dot": ("self", "tensor"),
-    "vdot": ("self", "other"),
-    "addmm": ("mat1", "mat2"),
-    "addmv": ("mat", "vec"),
-    "baddbmm": ("batch1", "batch2"),
-    "addbmm": ("batch1", "batch2"),
-    "addr": ("vec1", "vec2"),
-    "addcmul": ("tensor1", "tensor2"),
-    "convolution": ("input", "weight"),
-}
-AVERAGES = {"mean": 0, "avg_pool2d": 2, "avg_pool3d": 3, "_adaptive_avg_pool2d": 2, "_adaptive_avg_pool3d": 3}
-DIVISIONS = frozenset(("div", "true_divide"))
 
 
 def terms_of(step: Step, shapes: Shapes, constants: Known) -> int:
@@ -399,9 +175,6 @@ def terms_of(step: Step, shapes: Shapes, constants: Known) -> int:
     return int(sizes[0][-1] if step.name != "addbmm" else math.prod(sizes[0]))
 
 
-# networks
-
-
 @dataclass(frozen=True)
 class Forms:
     """Numbers `value[entry] - value[rival] - level` of a network, (n, 3) integers and (n,) levels.
@@ -409,8 +182,8 @@ class Forms:
     Without a rival that is -1. A value of -1 stands for no value of the network but for one of the given lines.
     """
 
-    places: NDArray[np.int64]
-    levels: NDArray[np.float64]
+    places: Indices
+    levels: Floats
 
     def __len__(self) -> int:
         return len(self.places)
@@ -424,12 +197,12 @@ class Forms:
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellMaps:
     """Cells whose maps are asked for: points that tell them, and the pieces that all units are on."""
 
-    points: Callable[[NDArray[np.int64], int], Tensor]  # of these cells modulo p: (cells, points, *input_shape)
+    points: Callable[[Indices, int], Tensor]  # of these cells modulo p: (cells, points, *input_shape)
     grid: Callable[[], Grid]  # that holds the points
-    choices: Callable[[NDArray[np.int64]], dict[int, Tensor]]  # value that leaves a site -> (cells, units)
+    choices: Callable[[Indices], dict[int, Tensor]]  # value that leaves a site -> (cells, units)
 
 
 @dataclass(frozen=True)
@@ -464,10 +237,10 @@ class Exact:
         return self._analysed[1]
 
     @cached_property
-    def moduli(self) -> tuple[int, ...]:
-        """Primes small enough for all sums."""
+    def largest_modulus(self) -> int:
+        """Primes below this are small enough for all sums."""
         most = max((terms_of(s, self.program.shapes, self.constants) for s in self.program.steps), default=1)
-        return primes(math.isqrt(LARGEST // (most + 1)))
+        return math.isqrt(LARGEST // (most + 1))
 
     @cached_property
     def work(self) -> int:
@@ -485,15 +258,16 @@ class Exact:
         bits = [
             math.log2(max(self.sizes[v], 1e-300)) + grids[v].product(points).denominator.bit_length() for v in values
         ]
-        found: list[int] = []
-        for p in self.moduli:
-            if found and sum(map(math.log2, found)) > max(bits, default=0.0) + 4:
-                return found
+        found, total = list[int](), 0.0
+        for p in primes_below(self.largest_modulus):
             found.append(p)
+            total += math.log2(p)
+            if total > max(bits, default=0.0) + 4:
+                return found
         return None
 
     def signs(
-        self, cells: Cells, cell: NDArray[np.int64], meeting: Sequence[Forms], target: Forms, lines: Integers,
+        self, cells: CellMaps, cell: Indices, meeting: Sequence[Forms], target: Forms, lines: Integers,
         moduli: Sequence[int],
     ) -> NDArray[np.int8]:  # fmt: skip
         """The sign of each target form where two forms vanish, all of them on one cell; 2 if those are parallel.
@@ -506,8 +280,8 @@ class Exact:
         return np.asarray(np.where(crossing == 0, 2, _sign(product) * _sign(crossing)), np.int8)
 
     def places(
-        self, cells: Cells, cell: NDArray[np.int64], meeting: Sequence[Forms], lines: Integers, moduli: Sequence[int]
-    ) -> NDArray[np.float64]:
+        self, cells: CellMaps, cell: Indices, meeting: Sequence[Forms], lines: Integers, moduli: Sequence[int]
+    ) -> Floats:
         """Where two forms vanish (n, 2), rounded once; NaN if they are parallel."""
         (c, a, b), (d, e, f) = self.coefficients(cells, cell, meeting, lines, moduli)
         crossing = a * f - b * e
@@ -518,7 +292,7 @@ class Exact:
         return found
 
     def coefficients(
-        self, cells: Cells, cell: NDArray[np.int64], forms: Sequence[Forms], lines: Integers, moduli: Sequence[int]
+        self, cells: CellMaps, cell: Indices, forms: Sequence[Forms], lines: Integers, moduli: Sequence[int]
     ) -> list[tuple[Integers, Integers, Integers]]:
         """Constant and slopes of forms on the same cells, times a positive integer each."""
         joined = Forms.joined(forms)
@@ -527,7 +301,7 @@ class Exact:
         numbers[mine] = lines[joined.places[mine, 1]]
         return [_coefficients(part) for part in np.split(numbers, len(forms))]
 
-    def numerators(self, cells: Cells, cell: NDArray[np.int64], forms: Forms, moduli: Sequence[int]) -> Integers:
+    def numerators(self, cells: CellMaps, cell: Indices, forms: Forms, moduli: Sequence[int]) -> Integers:
         """Forms at the points that tell a map, times a positive integer each, (n, 3); a line has two, and one again."""
         residues = self.residues(cells, cell, forms, moduli)
         result = np.zeros((len(forms), 3), object)
@@ -546,16 +320,16 @@ class Exact:
                 result[busy, 2] = found[:, 0]
         return result
 
-    def residues(self, cells: Cells, cell: NDArray[np.int64], forms: Forms, moduli: Sequence[int]) -> NDArray[np.int64]:
+    def residues(self, cells: CellMaps, cell: Indices, forms: Forms, moduli: Sequence[int]) -> Indices:
         """Forms without their levels modulo all primes, (primes, n, points)."""
         values = [int(v) for v in np.unique(forms.places[:, 0]) if v >= 0]
         program = self.program.pruned(values)
         at_once = max(1, NUMBERS_AT_ONCE // max(math.prod(s) for s in self.program.shapes.values()))
         used, place = np.unique(cell, return_inverse=True)
-        made: list[NDArray[np.int64]] = []
+        made: list[Indices] = []
         for p in moduli:
             constants = self._constants(program, p)
-            rows: NDArray[np.int64] | None = None
+            rows: Indices | None = None
             for start in range(0, len(used), at_once):
                 part = used[start : start + at_once]
                 x = cells.points(part, p)
@@ -597,12 +371,12 @@ class Exact:
         return {value: pieces.numpy() for value, pieces in choices.items()}
 
     @cached_property
-    def _floats(self) -> dict[int, Floats]:
+    def _dyadics(self) -> dict[int, Dyadics]:
         tensors = {i: c for i, c in self.constants.items() if isinstance(c, Tensor) and c.is_floating_point()}
-        return {i: Floats.of(c) for i, c in tensors.items()}
+        return {i: Dyadics.of(c) for i, c in tensors.items()}
 
     def _constants(self, program: Program, p: int) -> dict[int, Tensor]:
-        return {i: self._floats[i].modulo(p) for i in program.constants if i in self._floats}
+        return {i: self._dyadics[i].modulo(p) for i in program.constants if i in self._dyadics}
 
 
 def _coefficients(values: Integers) -> tuple[Integers, Integers, Integers]:
@@ -610,5 +384,5 @@ def _coefficients(values: Integers) -> tuple[Integers, Integers, Integers]:
     return values[:, 0], values[:, 1] - values[:, 0], values[:, 2] - values[:, 0]
 
 
-def _sign(numbers: Integers) -> NDArray[np.int64]:
+def _sign(numbers: Integers) -> Indices:
     return (numbers > 0).astype(np.int64) - (numbers < 0).astype(np.int64)

@@ -23,9 +23,8 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.pieces import Pieces, pieces
-from regionscope.geometry.predicates import EPS, SAFETY, UNKNOWN_SHARE
+from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.tracing import activations
-from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step, Value, indices
 from regionscope.types import Floats
 
@@ -117,69 +116,6 @@ class Bound:
             made = self.copied(roots)
         counts = torch.autograd.grad(made, list(roots.values()), torch.ones_like(made), materialize_grads=True)
         return max(float(c.max()) for c in counts if c.numel()) if made.numel() else 0.0
-
-
-@dataclass(frozen=True)
-class Law:
-    """What the part before a site does: `rows` and `row` for its units, `whole` for all of them together.
-
-    `others` is for what is handed on beside the pre-activations, which only count as handed on if they are `used`.
-    `unknown` names an operation without a rule. If the site `passes`, it only chooses among the numbers of the state
-    before it: that state is what errors and norms are those of afterwards too.
-    """
-
-    rows: Floats
-    row: Measure
-    whole: Measure
-    others: Measure
-    used: bool
-    unknown: str | None
-    passes: bool = False
-
-    @property
-    def state(self) -> Measure:
-        """Of all that is handed on."""
-        if self.passes:
-            return replace(STATE, size=self.others.size, offset=self.others.offset)
-        return combined([self.whole, self.others], np.hypot) if self.used else self.others
-
-    def linear(self) -> "Law":
-        """The same for tangents, to which no constants are added."""
-        return replace(self, row=self.row.linear(), whole=self.whole.linear(), others=self.others.linear())
-
-    def norm_after(self, norm: Any, value: Any) -> Any:
-        """The norm of the state, given the one before and that of the pre-activations."""
-        others = norm if self.passes else self.others.size * norm + self.others.offset
-        return np.hypot(value, others) if self.used else others
-
-
-@np.errstate(all="ignore")  # what is infinite is no bound
-def law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bool = False) -> Law:
-    """The law of one part of a frozen network, which takes the values `known`."""
-    bounds = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
-    constants, unknown = part.constants, None
-    for step in part.steps:
-        if step.used.isdisjoint(bounds):
-            constants.update(zip(step.results, step.run(constants), strict=True))
-            continue
-        made = bounds_after(step, bounds, constants, part.shapes)
-        if made is None:
-            unknown = step.name
-            made = [fresh_bound(r, torch.ones(part.shapes[r]).double(), UNKNOWN, UNKNOWN) for r in step.results]
-        bounds.update((r, bound) for r, bound in zip(step.results, made, strict=True) if bound is not None)
-    entry, *others = (bounds[v] for v in part.outputs)
-    beside = combined([ZERO, *(b.whole for b in others)], np.hypot)
-    law = Law(entry.rows.flatten().numpy() * SURE, entry.row, entry.whole, beside, used, None, passes)
-    bounded = np.isfinite(combined([law.whole, beside], np.hypot).gain[0])
-    return law if bounded else replace(without_rule(law), unknown=unknown)
-
-
-def without_rule(law: Law) -> Law:
-    """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
-    usual = Measure(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
-    handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
-    others = law.others if np.isfinite(law.others.gain[0]) else handed_on
-    return replace(law, rows=np.ones_like(law.rows), row=usual, whole=handed_on, others=others, used=True, passes=False)
 
 
 def fresh_bound(value: int, rows: Tensor, row: Measure, whole: Measure) -> Bound:

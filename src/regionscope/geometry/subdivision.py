@@ -1,47 +1,43 @@
-"""A planar subdivision that is being cut, and how its cells are found: the exact regions of a network on planes."""
+"""Planes as a complex: a planar subdivision that is being cut, and the exact regions of a network found with it."""
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry import kernels
-from regionscope.geometry.patterns import Boundaries, piece_numbers
-from regionscope.geometry.planes import Planes
-from regionscope.geometry.predicates import EPS, MISPLACED, SHIFT
-from regionscope.geometry.rational import Cells, Integers, grid_of, reduced, remainders
-from regionscope.geometry.sweep import (
-    ASKED_AT_ONCE,
+from regionscope.geometry import kernels, traversals
+from regionscope.geometry.complexes import (
     Cut,
+    Finish,
     Meetings,
+    Merged,
     Outcome,
-    Sweep,
-    cut_by_site,
-    enlarged,
-    first_doubt,
+    Start,
     forms_of,
-    is_last_round,
     run_to_the_end,
 )
-from regionscope.geometry.tournaments import Tournament
+from regionscope.geometry.grids import Grid, grid_of
+from regionscope.geometry.modular import Integers, reduced, remainders
+from regionscope.geometry.patterns import Boundaries
+from regionscope.geometry.planes import Planes
+from regionscope.geometry.predicates import EPS, MISPLACED
+from regionscope.geometry.rows import enlarged
+from regionscope.geometry.sweep import Sweep, sweep
 from regionscope.tracing.network import Network
 from regionscope.types import Floats, Indices, Ints, Words
 
 ROOM_AT_ONCE = 1 << 18  # more than this and twice what there is, only when it proves necessary
 PER_EDGE = ("label", "rivals", "apart")
 PER_HALF_EDGE = ("origin", "after", "before", "face")
+PER_CELL = ("start", "source")
 
 
 class Subdivision:
-    """Copies of a convex polygon, cut by one site after another; see `kernels` for the arrays.
-
-    `bits` holds the boundaries of each site that a cell is above, `won` the winners of tournaments. `apart` bounds the
-    distance of an edge's vertices from the true line, as proof and usual.
-    """
+    """Copies of a convex polygon, cut by one site after another; `mesh` holds the arrays."""
 
     def __init__(self, planes: Planes) -> None:
         sides, copies = len(planes.domain), len(planes)
@@ -49,47 +45,65 @@ class Subdivision:
         corner, first = np.arange(n) % sides, np.arange(n) // sides * sides
         following, preceding = first + (corner + 1) % sides, first + (corner - 1) % sides
         self.planes = planes
-        self.xy = np.tile(planes.domain, (copies, 1))
-        self.polygon = np.arange(copies)  # of each cell
-        self.bits: list[Words] = []
-        self.won: dict[str, Words] = {}
+        self.polygon = np.arange(copies, dtype=np.int32)  # of each cell
         self.pairs: Indices = np.zeros((0, 3), np.int64)  # tables of rivals: the value they are in, and where
         # edge i runs from corner i to the next: half-edge 2i inside, 2i + 1 back outside
-        self.origin = np.stack([np.arange(n), following], axis=1).astype(np.int32).ravel()
-        self.after = np.stack([2 * following, 2 * preceding + 1], axis=1).astype(np.int32).ravel()
-        self.before = np.stack([2 * preceding, 2 * following + 1], axis=1).astype(np.int32).ravel()
-        self.face = np.stack([np.repeat(self.polygon, sides), np.full(n, -1)], axis=1).astype(np.int32).ravel()
-        self.label: Ints = (-1 - corner).astype(np.int32)
-        self.rivals: Ints = np.full(n, -1, np.int32)
-        self.apart: Floats = np.zeros((n, 2))
-        self.start = 2 * sides * np.arange(copies, dtype=np.int32)
-        self.source = np.arange(copies, dtype=np.int32)
+        self.mesh = kernels.Mesh(
+            xy=np.tile(planes.domain, (copies, 1)),
+            origin=np.stack([np.arange(n), following], axis=1).astype(np.int32).ravel(),
+            after=np.stack([2 * following, 2 * preceding + 1], axis=1).astype(np.int32).ravel(),
+            before=np.stack([2 * preceding, 2 * following + 1], axis=1).astype(np.int32).ravel(),
+            face=np.stack([np.repeat(self.polygon, sides), np.full(n, -1)], axis=1).astype(np.int32).ravel(),
+            label=(-1 - corner).astype(np.int32),
+            rivals=np.full(n, -1, np.int32),
+            apart=np.zeros((n, 2)),
+            start=2 * sides * np.arange(copies, dtype=np.int32),
+            source=np.arange(copies, dtype=np.int32),
+        )
+
+    def __len__(self) -> int:
+        """The number of cells."""
+        return len(self.mesh.start)
+
+    def start(self) -> Start:
+        """The corners of all planes."""
+        planes = self.planes
+        coordinates = float(np.abs(planes.domain).max())
+        origins = planes.origins.norm(dim=1).numpy()
+        error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
+        return Start(len(self), planes.corners(), error, 2 * coordinates, planes.axes, float(origins.max()) + 2.0)
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""
         return dict(vars(self))
 
-    def cut(self, cut: Cut, most: int, settled: Indices) -> Outcome:
-        """Cut all cells by a site; `settled` are signs of new vertices that are known."""
-        vertices, edges, cells = len(self.xy), len(self.label), len(self.start)
+    def loops(self) -> tuple[Indices, Ints, Ints]:
+        """The corners of every cell, one after another: where each begins, the vertices and the half-edges."""
+        offsets, corners, sides = traversals.loops(self.mesh.start, self.mesh.origin, self.mesh.after)
+        return offsets, corners, sides
+
+    # cutting
+
+    def cut(self, cut: Cut, most: int, questions: kernels.Questions) -> Outcome:
+        """Cut all cells by a site; may ask for signs of new vertices, and knows those that are settled."""
+        vertices, cells = len(self.mesh.xy), len(self)
         count = np.zeros(kernels.COUNTERS, np.int64)
-        count[:3] = vertices, edges, cells
-        stack, asked = np.empty(cut.boundaries.count + 2, np.int32), np.empty((ASKED_AT_ONCE, 5), np.int64)
-        room = kernels.room_needed(self.start, self.origin, self.after, cut.above, cut.below)
-        made = [
-            self._enlarge(cut, *(min(r, ROOM_AT_ONCE + 2 * n) for r, n in zip(room, (vertices, cells), strict=True)))
-        ]
+        count[:3] = vertices, len(self.mesh.label), cells
+        stack = np.empty(cut.boundaries.count + 2, np.int32)
+        room = self._room_needed(cut)
+        some = (min(r, ROOM_AT_ONCE + 2 * n) for r, n in zip(room, (vertices, cells), strict=True))
+        made = [self._enlarge(cut, *some)]
 
         def kernel() -> int:
-            c = made[0]
-            return int(kernels.cut_cells(
-                count, c.boundaries.first, c.breakpoints, c.values, c.fresh, c.rows, c.law, c.doubt, c.above, c.below,
-                self.xy, c.parents, c.weights, self.origin, self.after, self.before, self.face, self.label,
-                self.rivals, self.apart, self.start, self.source, cells, stack, most, asked, settled,
-            ))  # fmt: skip
+            made_by, c = cut.boundaries.first, made[0]
+            return int(kernels.cut_cells(self.mesh, c.vertices, c.rule, questions, count, stack, made_by, cells, most))
 
         def grow() -> None:
-            made[0] = self._enlarge(made[0], len(self.xy), len(self.start))
+            known, capacity = len(made[0].values), len(self.mesh.xy)
+            if known < capacity and count[kernels.VERTICES] + 2 > known:
+                made[0] = made[0].with_values(known + 2)
+            else:
+                made[0] = self._enlarge(made[0], capacity, len(self))
 
         def stopped() -> str:
             site = cut.boundaries.site
@@ -97,165 +111,120 @@ class Subdivision:
 
         torn = run_to_the_end(kernel, grow, stopped)
         self._shrink(*count[:3])
-        ancestors = kernels.ancestors(self.source, cells)
-        self.bits, self.polygon = [bits[ancestors] for bits in self.bits], self.polygon[ancestors]
-        self.won = {name: won[ancestors] for name, won in self.won.items()}
-        return Outcome(made[0], asked[: count[kernels.ASKED]].copy(), int(count[kernels.OPEN]), torn)
+        ancestors = traversals.ancestors(self.mesh.source, cells)
+        self.polygon = self.polygon[ancestors]
+        asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
+        return Outcome(made[0], len(self.mesh.xy), ancestors, asked, opened, torn)
+
+    def _room_needed(self, cut: Cut) -> tuple[int, int]:
+        """At most how many vertices and cells a site will add."""
+        mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
+        vertices, cells = kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)
+        return vertices, cells
 
     def _enlarge(self, cut: Cut, vertices: int, cells: int) -> Cut:
         """Make room for so many more vertices and cells; every new vertex or cell comes with one new edge."""
-        self.xy = enlarged(self.xy, len(self.xy) + vertices + 2)
-        edges = len(self.label) + vertices + cells + 3
-        for name in PER_EDGE:
-            setattr(self, name, enlarged(getattr(self, name), edges))
-        for name in PER_HALF_EDGE:
-            setattr(self, name, enlarged(getattr(self, name), 2 * edges))
-        for name in ("start", "source"):
-            setattr(self, name, enlarged(getattr(self, name), len(self.start) + cells + 1))
-        return cut.grown(len(self.xy))
+        known = len(self.mesh.xy)
+        edges = len(self.mesh.label) + vertices + cells + 3
+        self._resize(known + vertices + 2, edges, len(self) + cells + 1, enlarged)
+        return cut.with_room(len(self.mesh.xy), known + 2)
 
     def _shrink(self, vertices: int, edges: int, cells: int) -> None:
-        self.xy = self.xy[:vertices]
-        for name in PER_EDGE:
-            setattr(self, name, getattr(self, name)[:edges])
-        for name in PER_HALF_EDGE:
-            setattr(self, name, getattr(self, name)[: 2 * edges])
-        self.start, self.source = self.start[:cells], self.source[:cells]
+        self._resize(vertices, edges, cells, lambda array, size: array[:size])
 
-    def note_bits(self, cut: Cut) -> None:
-        """Note which boundaries of this site each cell is above."""
-        bits = np.empty((len(self.start), cut.above.shape[1]), np.uint64)
-        kernels.cell_bits(cut.above, self.start, self.origin, self.after, bits)
-        self.bits = [*self.bits, bits]
+    def _resize(self, vertices: int, edges: int, cells: int, sized: Callable[[Any, int], Any]) -> None:
+        """Every array of the mesh with another number of rows."""
+        sizes = {"xy": vertices} | dict.fromkeys(PER_EDGE, edges) | dict.fromkeys(PER_HALF_EDGE, 2 * edges)
+        sizes |= dict.fromkeys(PER_CELL, cells)
+        self.mesh = kernels.Mesh(**{name: sized(array, sizes[name]) for name, array in self.mesh._asdict().items()})
 
-    def patterns(self, sweep: Sweep) -> Words:
-        """The packed patterns of all cells."""
-        return packed_patterns(self.bits, self.won, sweep, len(self.start))
-
-    # tournaments
-
-    def merge(self, before: Indices, playing: Tournament, first: int, sweep: Sweep) -> NDArray[np.bool_]:
-        """Join the cells that a tournament cut although nobody else won; returns the vertices that stay.
-
-        `before` says which cell of the time before the tournament each cell comes from; its rounds begin with site
-        number `first`.
-        """
-        winners, matches = playing.played(sides_of(self.bits, sweep.boundaries, playing))
-        won = playing.packed(winners)
-        self._note_rivals(playing, matches, first, sweep)
-        table = np.concatenate([before[:, None].astype(np.uint64), won], axis=1)
-        _, members, key = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        vertices, edges, start = kernels.merge_cells(
-            key.ravel(), len(members), len(self.xy), self.origin, self.after, self.before, self.face, self.label,
-            self.rivals, self.apart,
-        )  # fmt: skip
-        halves = np.repeat(edges, 2)
-        new_vertex, new_half = np.cumsum(vertices) - 1, np.cumsum(halves) - 1
-        self.xy = self.xy[vertices]
-        for name in PER_EDGE:
-            setattr(self, name, getattr(self, name)[edges])
-        self.origin = new_vertex[self.origin[halves]].astype(np.int32)
-        self.after = new_half[self.after[halves]].astype(np.int32)
-        self.before = new_half[self.before[halves]].astype(np.int32)
-        self.face = self.face[halves]
-        self.start = new_half[start].astype(np.int32)
-        self.source = np.arange(len(start), dtype=np.int32)
-        self.won = {name: w[members] for name, w in (self.won | {str(playing.rounds[0].tournament): won}).items()}
-        self.bits = [bits[members] for bits in self.bits]
-        self.polygon = self.polygon[members]
-        return np.asarray(vertices)
-
-    def _note_rivals(self, playing: Tournament, matches: dict[str, Tensor], first: int, sweep: Sweep) -> None:
-        """Write down which two competitors are equal on each edge that a round made: joined cells no longer tell."""
-        for b in sweep.boundaries[first : first + len(playing.rounds)]:
-            edges = np.flatnonzero((self.label >= b.first) & (self.label < b.first + b.count) & (self.rivals < 0))
-            cell = self.face.reshape(-1, 2)[edges].max(axis=1)
-            pairs = matches[b.site.name][cell, self.label[edges] - b.first].numpy()
-            self.rivals[edges] = len(self.pairs) + np.arange(len(edges), dtype=np.int32)
-            source = np.full((len(edges), 1), playing.source)
-            self.pairs = np.concatenate([self.pairs, np.concatenate([source, pairs], axis=1)])
+    def bits(self, above: Words) -> Words:
+        """The boundaries that each cell is above, packed, given those that each vertex is above."""
+        return np.asarray(traversals.cell_bits(above, self.mesh.start, self.mesh.origin, self.mesh.after))
 
     def inside(self) -> Tensor:
         """A point of input space inside each cell."""
-        offsets, corners, _ = kernels.loops(self.start, self.origin, self.after)
-        return self.planes.points(mean_corners(self.xy, offsets, corners), self.polygon)
+        offsets, corners, _ = self.loops()
+        return self.planes.points(mean_corners(self.mesh.xy, offsets, corners), self.polygon)
+
+    # tournaments
+
+    def merge(self, over: Finish) -> Merged:
+        """Join the cells that a tournament cut although nobody else won."""
+        self._note_rivals(over)
+        table = np.concatenate([over.before[:, None].astype(np.uint64), over.won], axis=1)
+        _, members, key = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        mesh = self.mesh
+        vertices, edges, start = kernels.merge_cells(key.ravel(), len(members), mesh)
+        halves = np.repeat(edges, 2)
+        new_vertex, new_half = np.cumsum(vertices) - 1, np.cumsum(halves) - 1
+        self.mesh = kernels.Mesh(
+            xy=mesh.xy[vertices],
+            origin=new_vertex[mesh.origin[halves]].astype(np.int32),
+            after=new_half[mesh.after[halves]].astype(np.int32),
+            before=new_half[mesh.before[halves]].astype(np.int32),
+            face=mesh.face[halves],
+            label=mesh.label[edges],
+            rivals=mesh.rivals[edges],
+            apart=mesh.apart[edges],
+            start=new_half[start].astype(np.int32),
+            source=np.arange(len(start), dtype=np.int32),
+        )
+        self.polygon = self.polygon[members]
+        return Merged(members, np.asarray(vertices))
+
+    def _note_rivals(self, over: Finish) -> None:
+        """Write down which two competitors are equal on each edge that a round made: joined cells no longer tell."""
+        label, rivals = self.mesh.label, self.mesh.rivals
+        for b in over.rounds:
+            edges = np.flatnonzero((label >= b.first) & (label < b.first + b.count) & (rivals < 0))
+            cell = self.mesh.face.reshape(-1, 2)[edges].max(axis=1)
+            pairs = over.matches[b.site.name][cell, label[edges] - b.first].numpy()
+            rivals[edges] = len(self.pairs) + np.arange(len(edges), dtype=np.int32)
+            source = np.full((len(edges), 1), over.playing.source)
+            self.pairs = np.concatenate([self.pairs, np.concatenate([source, pairs], axis=1)])
 
     # exact arithmetic
 
-    def exact_cells(self, sweep: Sweep) -> Cells:
-        """The cells as they are now, for exact arithmetic."""
-        origins, axes = self.planes.origins, self.planes.axes
-        polygon, bits = self.polygon, self.bits
+    def exact_points(self) -> tuple[Callable[[Indices, int], Tensor], Callable[[], Grid]]:
+        """The origin of the plane that a cell is on, and the ends of its axes."""
+        origins, axes, polygon = self.planes.origins, self.planes.axes, self.polygon
 
         def points(cells: Indices, p: int) -> Tensor:
             origin, along = (remainders(part, p) for part in (origins, axes))
             told = torch.stack([origin, *(reduced(origin + along[:, i], p) for i in range(2))], dim=1)
-            return told[polygon[cells]].reshape(len(cells), 3, *sweep.net.input_shape)
+            return told[polygon[cells]]
 
-        def choices(cells: Indices) -> dict[int, Tensor]:
-            return pieces_of(bits, sweep.boundaries, cells)
+        return points, lambda: grid_of(origins).join(grid_of(axes))
 
-        return Cells(points, lambda: grid_of(origins).join(grid_of(axes)), choices)
-
-    def corners(self, vertices: Indices, sweep: Sweep) -> Meetings:
+    def corners(self, vertices: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
         """Where the vertices are, as the meeting of two lines each: in a cell that has a proper corner there."""
-        rim = len(self.planes) * len(self.planes.domain)
-        half = kernels.sharpest(vertices, self.outgoing(), self.xy, self.origin, self.before, self.face, 0.0)
-        edges, previous = half >> 1, self.before[half] >> 1
-        meetings = self.meetings(self.face[half], self.line(edges), self.line(previous), sweep)
-        corner = np.flatnonzero(vertices < rim)  # of the domain: known as they are
+        sides = len(self.planes.domain)
+        half = kernels.sharpest(vertices, self._outgoing(), self.mesh)
+        edges, previous = half >> 1, self.mesh.before[half] >> 1
+        meetings = self.meetings(self.mesh.face[half], self._line(edges), self._line(previous), boundaries)
+        corner = np.flatnonzero(vertices < len(self.planes) * sides)  # of the domain: known as they are
         for form, axis in zip(meetings.forms, range(2), strict=True):
             form.places[corner] = -1
-            form.places[corner, 1] = len(self.planes.domain) + 2 * (vertices[corner] % len(self.planes.domain)) + axis
+            form.places[corner, 1] = sides + 2 * (vertices[corner] % sides) + axis
             form.levels[corner] = 0
         return meetings
 
-    def place_exactly(self, sweep: Sweep) -> None:
-        """Put vertices that rounding has moved far where exact arithmetic has them, with the outputs there."""
-        far = np.flatnonzero(sweep.doubt[:, SHIFT + 1] > MISPLACED * np.abs(self.planes.domain).max())
-        if len(far) == 0:
-            return
-        meetings = self.corners(far, sweep)
-        places = sweep.placed(self.exact_cells(sweep), meetings)
-        known = np.isfinite(places).all(axis=1)
-        self.xy[far[known]] = places[known]
-        if sweep.outputs is not None and known.any():
-            points = self.planes.points(places[known], self.polygon[meetings.cell[known]])
-            outputs = sweep.net(points.reshape(-1, *sweep.net.input_shape))
-            sweep.outputs[far[known]] = outputs.reshape(len(points), -1).numpy()
-
-    def outgoing(self) -> Indices:
-        """A half-edge that begins at each vertex."""
-        found = np.empty(len(self.xy), np.int64)
-        found[self.origin] = np.arange(len(self.origin))
-        return found
-
-    def local_bounds(self, vertices: Indices, units: Indices, cut: Cut) -> Floats:
-        """Bounds on the errors of units at vertices, with the slopes that they have in the cells there."""
-        return np.asarray(kernels.local_bounds(
-            vertices, units, self.outgoing(), self.xy, self.origin, self.before, self.face, cut.values, cut.rows,
-            cut.law, cut.doubt,
-        ))  # fmt: skip
-
-    def line(self, edge: Any) -> Any:
-        """What an edge lies on: a boundary, a side of the domain, or a pair of rivals."""
-        return np.where(self.rivals[edge] < 0, self.label[edge], kernels.RIVALS - self.rivals[edge])
-
-    def meetings(self, cell: Indices, line: Indices, other: Indices, sweep: Sweep) -> Meetings:
+    def meetings(self, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
         """The meetings of lines in cells."""
         forms = []
         for lines in (line, other):
             rival = np.flatnonzero(lines <= kernels.RIVALS)
-            form = forms_of(np.where(lines <= kernels.RIVALS, -1, lines), sweep.boundaries)
+            form = forms_of(np.where(lines <= kernels.RIVALS, -1, lines), boundaries)
             form.places[rival] = self.pairs[kernels.RIVALS - lines[rival]]
             forms.append(form)
-        return Meetings(np.asarray(cell, np.int64), forms, lines_of(self.planes.domain))
+        return Meetings(np.asarray(cell, np.int64), forms, _lines(self.planes.domain))
 
     def twins(self, signs: Indices, before: dict[str, Any]) -> Indices:
         """Signs at vertices by cell, line and boundaries, also as the cell on the other side of the line sees them."""
-        face = before["face"].reshape(-1, 2)
-        old = len(face)
-        lines = np.where(before["rivals"] < 0, before["label"], kernels.RIVALS - before["rivals"])[:old]
+        mesh: kernels.Mesh = before["mesh"]
+        face = mesh.face.reshape(-1, 2)
+        lines = np.where(mesh.rivals < 0, mesh.label, kernels.RIVALS - mesh.rivals)
         found = [signs]
         for row in signs:
             beside = face[(lines == row[1]) & (face == row[0]).any(axis=1)]
@@ -263,8 +232,32 @@ class Subdivision:
                 found.append(np.concatenate([[cell], row[1:]])[None])
         return np.concatenate(found)
 
+    def local_bounds(self, vertices: Indices, units: Indices, cut: Cut) -> Floats:
+        """Bounds on the errors of units at vertices, with the slopes that they have in the cells there."""
+        return np.asarray(kernels.local_bounds(vertices, units, self._outgoing(), self.mesh, cut.vertices, cut.rule))
 
-def lines_of(domain: Floats) -> Integers:
+    def misplaced(self, shift: Floats) -> Indices:
+        """The vertices that rounding may have moved far, given how far it usually moves each."""
+        return np.flatnonzero(shift > MISPLACED * np.abs(self.planes.domain).max())
+
+    def place(self, vertices: Indices, places: Floats, cell: Indices) -> Tensor:
+        """Put vertices at these plane coordinates; returns these points."""
+        self.mesh.xy[vertices] = places
+        return self.planes.points(places, self.polygon[cell])
+
+    def _outgoing(self) -> Ints:
+        """A half-edge that begins at each vertex."""
+        found = np.empty(len(self.mesh.xy), np.int32)
+        found[self.mesh.origin] = np.arange(len(self.mesh.origin), dtype=np.int32)
+        return found
+
+    def _line(self, edge: Indices) -> Indices:
+        """What an edge lies on: a boundary, a side of the domain, or a pair of rivals."""
+        rivals = self.mesh.rivals[edge]
+        return np.where(rivals < 0, self.mesh.label[edge], kernels.RIVALS - rivals)
+
+
+def _lines(domain: Floats) -> Integers:
     """The sides of a polygon, then a vertical and a horizontal line through each corner, by their values at (0, 0),
     (1, 0) and (0, 1), as integers."""
     corners = [(Fraction(x), Fraction(y)) for x, y in domain.tolist()]
@@ -281,77 +274,24 @@ def lines_of(domain: Floats) -> Integers:
     return np.array(rows, object)
 
 
-def pieces_of(bits: list[Words], boundaries: list[Boundaries], cells: Indices) -> dict[int, Tensor]:
-    """The piece that every unit is on in these cells: value that leaves a site -> (cells, units)."""
-    return {
-        b.site.exit: torch.from_numpy(piece_numbers(w[cells], b.site.units, len(b.site.breakpoints)))
-        for w, b in zip(bits, boundaries, strict=False)
-    }
-
-
-def sides_of(bits: list[Words], boundaries: list[Boundaries], playing: Tournament) -> dict[str, Tensor]:
-    """Whether the first was above the second in every match of a tournament, round by round."""
-    names = {site.name for site in playing.rounds}
-    return {
-        b.site.name: torch.from_numpy(piece_numbers(w, b.site.units, 1) > 0)
-        for w, b in zip(bits, boundaries, strict=False)
-        if b.site.name in names
-    }
-
-
-def packed_patterns(bits: list[Words], won: dict[str, Words], sweep: Sweep, cells: int) -> Words:
-    """The columns of patterns, side by side."""
-    parts = {b.site.name: part for part, b in zip(bits, sweep.boundaries, strict=True)} | won
-    return np.concatenate([np.zeros((cells, 0), np.uint64), *(parts[c.name] for c in sweep.columns)], axis=1)
-
-
 def mean_corners(xy: Floats, offsets: Indices, corners: Ints) -> Floats:
     """The mean of the corners of each cell: a point inside it."""
     return np.add.reduceat(xy[corners], offsets[:-1], axis=0) / np.diff(offsets)[:, None]
 
 
-@torch.no_grad()
 def subdivide(
     net: Network,
     planes: Planes,
     *,
-    up_to_layer: int | None = None,
     max_cells: int,
+    up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
 ) -> tuple[Subdivision, Sweep]:
     """Cut the domains of all planes, together, by all sites of a frozen network."""
     if planes.origins.shape[1] != math.prod(net.input_shape):
         raise ValueError(f"the plane lies among inputs with {planes.origins.shape[1]} entries, not {net.input_shape}")
-    sweep = swept(net, planes, up_to_layer, show_progress, certified)
-    result = Subdivision(planes)
-    before: Indices = np.zeros(0, np.int64)
-    playing: str | None = None
-    for number, cut in enumerate(sweep.cuts()):
-        name, cells = cut.boundaries.tournament, len(result.start)
-        done = cut_by_site(result, sweep, cut, max_cells)
-        sweep.moved(done, len(result.xy))
-        result.note_bits(done)
-        del done  # its values are in the state of the sweep now, as long as they are needed
-        if name not in net.winners:
-            continue
-        before = np.arange(cells) if name != playing else before
-        before = before[kernels.ancestors(result.source, cells)]
-        playing = name
-        if is_last_round(cut.boundaries, sweep.boundaries):
-            over = sweep.tournaments[str(name)]
-            sweep.thinned(result.merge(before, over, number + 1 - len(over.rounds), sweep))
-    result.place_exactly(sweep)
-    return result, sweep
-
-
-def swept(net: Network, planes: Planes, up_to_layer: int | None, show_progress: bool, certified: bool) -> Sweep:
-    """The way of the corners of planes through a network."""
-    points = planes.corners().reshape(-1, *net.input_shape)
-    coordinates = np.abs(planes.domain).max()
-    origins = planes.origins.norm(dim=1).numpy()
-    error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
-    doubt = first_doubt(points, error)
-    reach = float(origins.max()) + 2.0
-    directions = planes.axes.reshape(len(planes), 2, *net.input_shape)
-    return Sweep(net, points, doubt, 2 * coordinates, directions, reach, up_to_layer, show_progress, certified)
+    cells = Subdivision(planes)
+    return cells, sweep(
+        net, cells, max_cells=max_cells, up_to_layer=up_to_layer, show_progress=show_progress, certified=certified
+    )

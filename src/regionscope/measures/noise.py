@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regionscope.geometry.laws import usual_errors
 from regionscope.geometry.predicates import EPS
-from regionscope.geometry.sweep import usual_errors
 from regionscope.tracing.network import Network
 
 

@@ -8,7 +8,6 @@ import torch
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
-from regionscope.geometry import kernels
 from regionscope.geometry.planes import Planes, check_size
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import exact, say_if_compiling
@@ -55,7 +54,7 @@ def local_region_count(
 
     def counted(part: Planes) -> Floats:
         made, _ = subdivide(net, part, max_cells=max_cells)
-        near = _meets_disc(made, radius) if shape == "disc" else np.ones(len(made.start), bool)
+        near = _meets_disc(made, radius) if shape == "disc" else np.ones(len(made), bool)
         return np.bincount(made.polygon[near], minlength=len(part)).astype(np.float64)
 
     parts = [planes[i : i + at_once] for i in range(0, len(planes), at_once)]
@@ -67,9 +66,10 @@ def local_region_count(
 
 def _meets_disc(cells: Subdivision, radius: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which cells come nearer to the origin of the plane than the radius."""
-    offsets, corners, sides = kernels.loops(cells.start, cells.origin, cells.after)
-    a = cells.xy[corners]
-    along = cells.xy[cells.origin[sides ^ 1]] - a
+    offsets, corners, sides = cells.loops()
+    xy, origin = cells.mesh.xy, cells.mesh.origin
+    a = xy[corners]
+    along = xy[origin[sides ^ 1]] - a
     t = np.clip(-(a * along).sum(axis=1) / np.maximum((along**2).sum(axis=1), np.finfo(float).tiny), 0, 1)
     distance = np.minimum.reduceat(np.linalg.norm(a + t[:, None] * along, axis=1), offsets[:-1])
     left = along[:, 0] * -a[:, 1] + along[:, 1] * a[:, 0] >= 0  # the origin lies to the left of the side

@@ -1,0 +1,156 @@
+"""What the results of exact geometry have in common: patterns, affine maps, certificates and files."""
+
+import json
+import zipfile
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from regionscope.files import whole_file
+from regionscope.geometry import maps
+from regionscope.geometry.grids import Grid
+from regionscope.geometry.patterns import Column, unpacked
+from regionscope.geometry.sweep import exact
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.trace import as_network
+from regionscope.types import Floats, Ints, Model, Words
+
+FORMAT = 2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cells:
+    """Cells of a network, numbered, exact to the rounding of float64."""
+
+    packed_patterns: Words
+    columns: tuple[Column, ...]
+    sites: tuple[Site, ...]
+    outputs: Floats | None  # (vertices, k); None for cells up to a layer
+    close_decisions: int  # signs that bounds on rounding did not decide
+    undecided: int  # those of them that exact arithmetic did not settle
+    network: Network | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        """The number of activation regions."""
+        return len(self.packed_patterns)
+
+    @cached_property
+    def patterns(self) -> Ints:
+        """The piece every unit is on, site by site, and the position of every winner of max-pooling and its like."""
+        return unpacked(self.columns, self.packed_patterns)
+
+    def affine_maps(self) -> tuple[Floats, Floats]:
+        """The network inside each cell: output = A @ u + c at coordinates u; A (n, k, dimensions) and c (n, k)."""
+        return self._maps
+
+    @cached_property
+    def _maps(self) -> tuple[Floats, Floats]:
+        values, slopes = maps.derivatives(self._net, self._points(self.centres), self._axes(self.centres))
+        return slopes, values - np.einsum("nkd,nd->nk", slopes, self._coordinates(self.centres))
+
+    @property
+    def _any_net(self) -> Network:
+        if self.network is None:
+            name = type(self).__name__
+            raise ValueError(f"these cells were loaded without their network; say {name}.load(path, model=...)")
+        return self.network
+
+    @property
+    def _net(self) -> Network:
+        net = self._any_net
+        if self.outputs is None:
+            raise ValueError("these cells stop at a layer: the network's output is not affine in them")
+        return net
+
+    # what each kind of cells says of itself
+
+    @property
+    def centres(self) -> Floats:
+        """A place inside each cell."""
+        raise NotImplementedError
+
+    def _points(self, places: Floats) -> Tensor:
+        """The points of input space at places, (n, *input_shape)."""
+        raise NotImplementedError
+
+    def _coordinates(self, places: Floats) -> Floats:
+        """The coordinates of places in which maps are affine, (n, dimensions)."""
+        raise NotImplementedError
+
+    def _axes(self, places: Floats) -> Tensor:
+        """The directions in which coordinates go, (dimensions, *input_shape) or (dimensions, n, *input_shape)."""
+        raise NotImplementedError
+
+    @property
+    def _size(self) -> float:
+        """The norm of what points are computed from, which is rounded."""
+        raise NotImplementedError
+
+    def _reach(self, places: Floats) -> float:
+        """A bound on the norms of the points at places."""
+        raise NotImplementedError
+
+    def _exact_points(self, places: Floats, p: int) -> Tensor:
+        """The points modulo a prime, (n, entries)."""
+        raise NotImplementedError
+
+    def _grid(self, places: Floats) -> Grid:
+        """The grid that holds the points."""
+        raise NotImplementedError
+
+    def _arrays(self) -> dict[str, Any]:
+        """What a file of these cells holds, the patterns and outputs apart."""
+        raise NotImplementedError
+
+    # files
+
+    def save(self, path: str | Path) -> None:
+        """Write an npz file to exactly this path, whole or not at all, without the network."""
+        about = {
+            "format": FORMAT,
+            "kind": type(self).__name__,
+            "columns": [asdict(c) for c in self.columns],
+            "sites": [asdict(s) for s in self.sites],
+            "close_decisions": self.close_decisions,
+            "undecided": self.undecided,
+        }
+        arrays = self._arrays() | {"packed_patterns": self.packed_patterns, "outputs": self.outputs}
+        stored = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+        with whole_file(path) as beside, beside.open("wb") as file:  # given a name, numpy would append .npz
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **stored, allow_pickle=False)
+
+
+def read_cells(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a file of cells holds: the fields that all cells have, and the arrays of their kind."""
+    path = Path(path)
+    wanted = f"{path} is no file of cells: {kind}.save writes them"
+    if path.exists() and not zipfile.is_zipfile(path):
+        raise ValueError(wanted)
+    with np.load(path, allow_pickle=False) as file:
+        if "about" not in file.files:
+            raise ValueError(wanted)
+        about = json.loads(str(file["about"]))
+        if about["format"] != FORMAT:
+            raise ValueError(f"{path} has format {about['format']}, this version of regionscope reads {FORMAT}")
+        if about.get("kind", "PlaneCells") != kind:
+            raise ValueError(f"{path} holds {about['kind']}: {about['kind']}.load reads it")
+        stored = {name: file[name] for name in file.files if name != "about"}
+    common = {
+        "packed_patterns": stored.pop("packed_patterns"),
+        "columns": tuple(Column(**c) for c in about["columns"]),
+        "sites": tuple(Site(**{**s, "breakpoints": tuple(s["breakpoints"]), "shape": tuple(s["shape"])})
+                       for s in about["sites"]),
+        "outputs": stored.pop("outputs", None),
+        "close_decisions": about["close_decisions"],
+        "undecided": about["undecided"],
+    }  # fmt: skip
+    return common, stored
+
+
+def network_of(model: Model | None, example: Tensor) -> Network | None:
+    """The frozen network of a model that loaded cells are of, if it is given; `example` is one input."""
+    return None if model is None else exact(as_network(model, example[None]))

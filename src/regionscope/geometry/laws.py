@@ -1,0 +1,134 @@
+"""Laws: what each part of a network, from one site to the next, does to norms and errors by the rules of `rounding`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from regionscope.geometry.patterns import Boundaries, numbered
+from regionscope.geometry.predicates import UNKNOWN_SHARE
+from regionscope.geometry.rounding import STATE, SURE, UNKNOWN, ZERO, Measure, bounds_after, combined, fresh_bound
+from regionscope.tracing.network import Network, Site
+from regionscope.tracing.program import Program
+from regionscope.types import Floats
+
+
+@dataclass(frozen=True)
+class Law:
+    """What the part before a site does: `rows` and `row` for its units, `whole` for all of them together.
+
+    `others` is for what is handed on beside the pre-activations, which only count as handed on if they are `used`.
+    `unknown` names an operation without a rule. If the site `passes`, it only chooses among the numbers of the state
+    before it: that state is what errors and norms are those of afterwards too.
+    """
+
+    rows: Floats
+    row: Measure
+    whole: Measure
+    others: Measure
+    used: bool
+    unknown: str | None
+    passes: bool = False
+
+    @property
+    def state(self) -> Measure:
+        """Of all that is handed on."""
+        if self.passes:
+            return replace(STATE, size=self.others.size, offset=self.others.offset)
+        return combined([self.whole, self.others], np.hypot) if self.used else self.others
+
+    def linear(self) -> "Law":
+        """The same for tangents, to which no constants are added."""
+        return replace(self, row=self.row.linear(), whole=self.whole.linear(), others=self.others.linear())
+
+    def norm_after(self, norm: Any, value: Any) -> Any:
+        """The norm of the state, given the one before and that of the pre-activations."""
+        others = norm if self.passes else self.others.size * norm + self.others.offset
+        return np.hypot(value, others) if self.used else others
+
+
+@np.errstate(all="ignore")  # what is infinite is no bound
+def law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bool = False) -> Law:
+    """The law of one part of a frozen network, which takes the values `known`."""
+    bounds = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
+    constants, unknown = part.constants, None
+    for step in part.steps:
+        if step.used.isdisjoint(bounds):
+            constants.update(zip(step.results, step.run(constants), strict=True))
+            continue
+        made = bounds_after(step, bounds, constants, part.shapes)
+        if made is None:
+            unknown = step.name
+            made = [fresh_bound(r, torch.ones(part.shapes[r]).double(), UNKNOWN, UNKNOWN) for r in step.results]
+        bounds.update((r, bound) for r, bound in zip(step.results, made, strict=True) if bound is not None)
+    entry, *others = (bounds[v] for v in part.outputs)
+    beside = combined([ZERO, *(b.whole for b in others)], np.hypot)
+    law = Law(entry.rows.flatten().numpy() * SURE, entry.row, entry.whole, beside, used, None, passes)
+    bounded = np.isfinite(combined([law.whole, beside], np.hypot).gain[0])
+    return law if bounded else replace(without_rule(law), unknown=unknown)
+
+
+def without_rule(law: Law) -> Law:
+    """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
+    usual = Measure(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
+    handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
+    others = law.others if np.isfinite(law.others.gain[0]) else handed_on
+    return replace(law, rows=np.ones_like(law.rows), row=usual, whole=handed_on, others=others, used=True, passes=False)
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way through a network: its parts from site to site, with their laws, and the last part, to the output."""
+
+    parts: tuple[Program, ...]
+    laws: tuple[Law, ...]
+    last: Program
+
+
+def route(net: Network, boundaries: Sequence[Boundaries]) -> Route:
+    """The way through the first sites of a frozen network; kept with it, as many sweeps may go there."""
+    known: dict[int, Route] = vars(net).setdefault("_routes", {})
+    if len(boundaries) not in known:
+        entries = [b.site.entry for b in boundaries]
+        program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
+        parts = program.segments(entries)
+        laws = laws_of(parts, [b.site for b in boundaries])
+        known[len(boundaries)] = Route(tuple(parts[:-1]), tuple(laws), parts[-1])
+    return known[len(boundaries)]
+
+
+def laws_of(parts: Sequence[Program], sites: Sequence[Site]) -> Iterator[Law]:
+    """The laws of the parts before all sites; after the first round of a tournament, from the end of that round on."""
+    begin = 0
+    for number, (part, site) in enumerate(zip(parts, sites, strict=False)):
+        before = sites[number - 1].tournament if number else None
+        if before is None or number == 1 or sites[number - 2].tournament != before:
+            begin = number
+        some = parts[begin : number + 1]
+        whole = replace(
+            part, steps=tuple(s for p in some for s in p.steps), held={i: h for p in some for i, h in p.held.items()}
+        )
+        known = parts[begin - 1].outputs if begin else (0,)
+        used = any(site.entry in step.used for later in parts[number + 1 :] for step in later.steps)
+        passes = site.tournament is not None and site.tournament == before
+        yield law_of(whole, known, used=used, passes=passes)
+
+
+def usual_errors(
+    net: Network, norm: Floats, error: Floats, entering: Sequence[Floats], *, linear: bool = False
+) -> list[Floats]:
+    """How far from the true numbers what enters each site of a frozen network usually is, (n, units).
+
+    `norm` (n,) is that of the points, `error` how far off they are, `entering` the norms of what enters each site. Or
+    `linear`, of tangents instead of points: constants do not count.
+    """
+    errors = []
+    for each, value in zip(route(net, numbered(net.sites)).laws, entering, strict=True):
+        law = each.linear() if linear else each
+        norm = norm if law.unknown is None else np.maximum(norm, value)
+        spread, handed_on = (m.gain[1] * error + m.noise[1] * norm + m.floor[1] for m in (law.row, law.state))
+        errors.append(np.asarray(law.rows * spread[:, None]))
+        error, norm = handed_on, law.norm_after(norm, value)
+    return errors

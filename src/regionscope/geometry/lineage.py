@@ -1,0 +1,89 @@
+"""What cells are above, site by site, and who won there.
+
+It is written down when a site has cut, for the cells of that time. Later cells come from those: only that is written
+down for them, so that nothing is copied for a cell that is cut again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionscope.geometry.patterns import Boundaries, Column, piece_numbers
+from regionscope.types import Indices, Ints, Words
+
+
+@dataclass(frozen=True)
+class Note:
+    """What was noted at one time of each cell there was, and from which cell of the note before it comes."""
+
+    name: str  # of a site, or of a tournament
+    winners: bool
+    packed: Words  # (cells, words)
+    ancestors: Ints
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """All notes, and the cell of the last one that each cell comes from."""
+
+    ancestors: Ints
+    notes: tuple[Note, ...] = ()
+
+    @staticmethod
+    def of(cells: int) -> "Lineage":
+        return Lineage(np.arange(cells, dtype=np.int32))
+
+    def descended(self, ancestors: Ints | Indices) -> "Lineage":
+        """Of cells that come from these."""
+        return Lineage(self.ancestors[ancestors], self.notes)
+
+    def noted(self, name: str, packed: Words, *, winners: bool = False) -> "Lineage":
+        """With the boundaries of a site that every cell is above, or the winners of a tournament there."""
+        note = Note(name, winners, packed, self.ancestors)
+        return Lineage(np.arange(len(packed), dtype=np.int32), (*self.notes, note))
+
+    def rows(self, cells: Indices | None = None) -> Iterator[tuple[Note, Words]]:
+        """What each note says of these cells, or of all; the last note first."""
+        number = self.ancestors if cells is None else self.ancestors[cells]
+        for note in reversed(self.notes):
+            yield note, note.packed[number]
+            number = note.ancestors[number]
+
+    def ancestors_before(self, notes: int) -> Ints:
+        """The cell that each comes from, of those there were before the last notes."""
+        number = self.ancestors
+        for note in reversed(self.notes[-notes:]):
+            number = note.ancestors[number]
+        return number
+
+    def pieces(self, boundaries: Sequence[Boundaries], cells: Indices) -> dict[int, Tensor]:
+        """The piece that every unit is on in these cells: value that leaves a site -> (cells, units)."""
+        sites = {b.site.name: b.site for b in boundaries}
+        found = {}
+        for note, packed in self.rows(cells):
+            if not note.winners:
+                site = sites[note.name]
+                numbers = piece_numbers(packed, site.units, len(site.breakpoints))
+                found[site.exit] = torch.from_numpy(numbers)
+        return found
+
+    def sides(self, boundaries: Sequence[Boundaries]) -> dict[str, Tensor]:
+        """Whether the first was above the second in every match of these last rounds: name -> (cells, matches)."""
+        units = {b.site.name: b.site.units for b in boundaries}
+        last = Lineage(self.ancestors, self.notes[-len(boundaries) :])
+        sides = {note.name: piece_numbers(packed, units[note.name], 1) > 0 for note, packed in last.rows()}
+        return {name: torch.from_numpy(over) for name, over in sides.items()}
+
+    def patterns(self, columns: Sequence[Column]) -> Words:
+        """The columns of patterns of all cells, side by side."""
+        places = {(c.name, not c.breakpoints): slice(c.first_word, c.first_word + c.words) for c in columns}
+        packed = np.empty((len(self.ancestors), sum(c.words for c in columns)), np.uint64)
+        number = self.ancestors
+        for note in reversed(self.notes):
+            if (note.name, note.winners) in places:
+                packed[:, places[note.name, note.winners]] = note.packed[number]
+            number = note.ancestors[number]
+        return packed

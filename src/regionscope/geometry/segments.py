@@ -1,0 +1,170 @@
+"""Lines and curves as a complex: chains of pieces that are being cut."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionscope.geometry import kernels, traversals
+from regionscope.geometry.complexes import (
+    Cut,
+    Finish,
+    Meetings,
+    Outcome,
+    Start,
+    forms_of,
+    run_to_the_end,
+)
+from regionscope.geometry.grids import Grid, grid_of
+from regionscope.geometry.modular import remainders
+from regionscope.geometry.patterns import Boundaries
+from regionscope.geometry.predicates import MISPLACED
+from regionscope.geometry.rows import enlarged
+from regionscope.types import Floats, Indices, Words
+
+# the line itself, and those across it at the start and the end of a segment: values at (0, 0), (1, 0) and (0, 1)
+ALONG = np.array([[0, 0, 1], [0, 1, 0], [-1, 0, -1]], object)
+
+
+class Segments:
+    """Curves, cut by one site after another, pieces being the cells: piece v runs from vertex v to the one after it.
+
+    The last vertex of a curve begins no piece; it counts as a cell without length.
+    """
+
+    def __init__(self, curves: Sequence[Tensor]) -> None:
+        sizes = np.array([len(curve) for curve in curves])
+        n, ends = int(sizes.sum()), np.cumsum(sizes) - 1
+        self.begins = ends - sizes + 1
+        self.points = torch.cat([curve.flatten(1) for curve in curves])
+        self.curve = np.repeat(np.arange(len(curves)), sizes)
+        self.segment = np.arange(n)  # the corner before each vertex
+        after = np.arange(1, n + 1, dtype=np.int32)
+        after[ends] = -1
+        stretch = np.zeros(n)
+        stretch[:-1] = (self.points[1:] - self.points[:-1]).norm(dim=1).numpy()
+        stretch[ends] = 0.0
+        self.chain = kernels.Chain(
+            place=np.arange(n, dtype=np.float64) - np.repeat(self.begins, sizes),  # corner i is at place i
+            stretch=stretch,
+            after=after,
+            label=np.full(n, -1, np.int32),
+            source=np.arange(n, dtype=np.int32),
+        )
+
+    def __len__(self) -> int:
+        """The number of vertices, of which all but the last of every curve begin a piece."""
+        return len(self.chain.place)
+
+    def start(self) -> Start:
+        """The corners of all curves."""
+        steps = (self.points[1:] - self.points[:-1])[self.chain.stretch[:-1] > 0]
+        directions = (steps / steps.norm(dim=1, keepdim=True))[:, None]
+        largest, reach = float(self.chain.place.max()), float(self.points.norm(dim=1).max())
+        return Start(len(self), self.points, np.zeros(len(self)), largest, directions, reach)
+
+    def kept(self) -> dict[str, Any]:
+        """All that a cut changes, as it is now."""
+        return dict(vars(self))
+
+    def cut(self, cut: Cut, most: int, questions: kernels.Questions) -> Outcome:
+        """Cut all pieces by a site; may ask for signs of new vertices, and knows those that are settled."""
+        roots, boundaries = len(self), cut.boundaries
+        capacity = roots + kernels.piece_room(self.chain.after, cut.vertices.above, cut.vertices.below)
+        chain = kernels.Chain(*(enlarged(array, capacity) for array in self.chain))
+        made, count = cut.with_room(capacity, capacity), np.zeros(kernels.COUNTERS, np.int64)
+        count[kernels.VERTICES] = roots
+
+        def kernel() -> int:
+            first = boundaries.first
+            return int(kernels.cut_pieces(chain, made.vertices, made.rule, questions, count, first, roots, most))
+
+        def full() -> None:
+            raise AssertionError("a piece has more breakpoints than its ends differ in")
+
+        name = boundaries.site.name
+        run_to_the_end(kernel, full, lambda: f"more than max_cells={most:,} breakpoints, cutting by {name!r}")
+        cut_now: list[Any] = [array[: count[kernels.VERTICES]] for array in chain]
+        self.chain = kernels.Chain(*cut_now)
+        ancestors = traversals.ancestors(self.chain.source, roots)
+        self.curve, self.segment = self.curve[ancestors], self.segment[ancestors]
+        asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
+        return Outcome(made, len(self), ancestors, asked, opened)
+
+    def bits(self, above: Words) -> Words:
+        """The boundaries that each piece is above: those that one of its ends is above."""
+        after = self.chain.after
+        return np.asarray(above | above[np.where(after >= 0, after, np.arange(len(after)))])
+
+    def merge(self, over: Finish) -> None:
+        """Pieces stay apart: those with one pattern are joined at the end."""
+
+    def inside(self) -> Tensor:
+        """The middle of each piece; the last vertex of a curve itself."""
+        _, following = self._neighbours(np.arange(len(self)))
+        first = self.begins[self.curve]
+        middle = (self.chain.place + self.chain.place[following]) / 2
+        segment = np.minimum(self.segment, np.maximum(len(self.points) - 2, 0))
+        return self._at(segment, middle - (segment - first))
+
+    # exact arithmetic
+
+    def exact_points(self) -> tuple[Callable[[Indices, int], Tensor], Callable[[], Grid]]:
+        """The ends of the segment that a piece is on."""
+        points, segment = self.points, self.segment
+
+        def ends(pieces: Indices, p: int) -> Tensor:
+            corners = remainders(points, p)
+            return torch.stack([corners[segment[pieces]], corners[segment[pieces] + 1]], dim=1)
+
+        return ends, lambda: grid_of(points)
+
+    def corners(self, vertices: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
+        """Where the vertices are: at a boundary of the piece that begins there, or at an end of a segment."""
+        piece, label = vertices.copy(), self.chain.label[vertices]
+        last = np.flatnonzero(self.chain.after[vertices] < 0)
+        piece[last] = self._neighbours(vertices[last])[0]
+        line = np.where(label >= 0, label, -2)
+        line[last] = -3
+        return self.meetings(piece, np.full(len(piece), -1), line, boundaries)
+
+    def meetings(self, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
+        """Boundaries on pieces, as if these were lines in a plane on which nothing changes across them."""
+        return Meetings(cell, [forms_of(lines, boundaries) for lines in (line, other)], ALONG)
+
+    def twins(self, signs: Indices, before: dict[str, Any]) -> Indices:
+        """No other piece may ask for them."""
+        return signs
+
+    def local_bounds(self, vertices: Indices, units: Indices, cut: Cut) -> Floats:
+        """Bounds on the errors of units at vertices, with the slopes that they have on the pieces there."""
+        preceding, following = self._neighbours(vertices)
+        return np.asarray(
+            kernels.local_bounds_along(vertices, units, preceding, following, self.chain, cut.vertices, cut.rule)
+        )
+
+    def misplaced(self, shift: Floats) -> Indices:
+        """The vertices that rounding may have moved far, given how far it usually moves each."""
+        made = np.flatnonzero(self.chain.label >= 0)
+        return made[shift[made] > MISPLACED * self.chain.stretch[made]]
+
+    def place(self, vertices: Indices, places: Floats, cell: Indices) -> Tensor:
+        """Put vertices at these shares of their segments; returns these points."""
+        first, along = self.segment[cell], places[:, 0]
+        self.chain.place[vertices] = first - self.begins[self.curve[vertices]] + along
+        return self._at(first, along)
+
+    def _at(self, segment: Indices, along: Floats) -> Tensor:
+        """The points at shares of segments."""
+        return self.points[segment] + torch.from_numpy(along)[:, None] * (
+            self.points[segment + 1] - self.points[segment]
+        )
+
+    def _neighbours(self, vertices: Indices) -> tuple[Indices, Indices]:
+        """The vertices before and after these on their curves; themselves at an end."""
+        after = self.chain.after
+        preceding = np.arange(len(after))
+        preceding[after[after >= 0]] = np.flatnonzero(after >= 0)
+        return preceding[vertices], np.where(after[vertices] >= 0, after[vertices], vertices)

@@ -1,0 +1,233 @@
+"""Cuts cells by a site, with every sign that bounds on rounding leave open settled in exact arithmetic if it can be."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionscope.geometry import kernels
+from regionscope.geometry.complexes import UNSETTLED, Complex, Cut, Meetings, Outcome, Signs, forms_of
+from regionscope.geometry.grids import Grid
+from regionscope.geometry.laws import route
+from regionscope.geometry.lineage import Lineage
+from regionscope.geometry.modular import Integers
+from regionscope.geometry.patterns import Boundaries, numbered
+from regionscope.geometry.predicates import EPS
+from regionscope.geometry.rational import CellMaps, Exact, Forms
+from regionscope.geometry.tournaments import Tournament, tournament
+from regionscope.tracing.network import Network
+from regionscope.types import Bools, Floats, Indices, Ints
+
+ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
+WORK = 4e9  # products in exact arithmetic that one sweep may spend; a few seconds
+CERTIFIED_WORK = 4e12
+
+
+class Undecided(ArithmeticError):
+    """Signs could not be proved although `certified=True` asked for it; the message says at which site and why."""
+
+
+@dataclass
+class Judge:
+    """Settles signs in exact arithmetic, as long as its budget lasts, and counts what nothing has proved.
+
+    No point that tells a map of a cell has a norm above `reach`.
+    """
+
+    net: Network
+    boundaries: Sequence[Boundaries]
+    reach: float
+    certified: bool = False
+    close_decisions: int = 0
+    undecided: int = 0
+
+    def __post_init__(self) -> None:
+        self.budget = CERTIFIED_WORK if self.certified else WORK
+        self.laws = route(self.net, self.boundaries).laws
+
+    @cached_property
+    def tournaments(self) -> dict[str, Tournament]:
+        """Those whose winners are part of a pattern."""
+        names = dict.fromkeys(b.tournament for b in self.boundaries if b.tournament in self.net.winners)
+        return {name: tournament(self.net, name) for name in names if name is not None}
+
+    @cached_property
+    @np.errstate(invalid="ignore")  # what is infinite is no bound
+    def exactly(self) -> Exact:
+        """The network in exact arithmetic."""
+        sizes, norm = {}, self.reach
+        sources = {t.rounds[0].entry: t.source for t in self.tournaments.values()}
+        for b, law in zip(self.boundaries, self.laws, strict=True):
+            norm = norm if law.unknown is None else math.inf
+            sizes[b.site.entry] = law.whole.size * norm + law.whole.offset
+            if b.site.entry in sources:
+                sizes[sources[b.site.entry]] = law.others.size * norm + law.others.offset
+            norm = law.norm_after(norm, sizes[b.site.entry])
+        return Exact(self.net.program.pruned(list(sizes)), sizes)
+
+    @property
+    def _has_budget(self) -> bool:
+        """Whether the network can be evaluated once more."""
+        return self.budget > 3.0 * self.exactly.work
+
+    def may_settle(self, boundaries: Boundaries) -> bool:
+        """Whether it is worth asking for signs of a site: there is budget, or a look at who plays may do."""
+        return boundaries.tournament in self.tournaments or self._has_budget
+
+    def maps(self, cells: Complex, lineage: Lineage) -> CellMaps:
+        """The cells of a complex as they are now."""
+        points, grid = cells.exact_points()
+
+        def shaped(chosen: Indices, p: int) -> Tensor:
+            told = points(chosen, p)
+            return told.reshape(*told.shape[:2], *self.net.input_shape)
+
+        return CellMaps(shaped, grid, lambda chosen: lineage.pieces(self.boundaries, chosen))
+
+    def signs(self, maps: CellMaps, cut: Cut, meetings: Meetings, boundary: Indices) -> Signs:
+        """The signs of boundaries of a site at meetings of lines; `UNSETTLED` if that cannot be done or is too much."""
+        target = forms_of(boundary + cut.boundaries.first, self.boundaries)
+        signs = np.full(len(boundary), UNSETTLED, np.int8)
+        signs[self.tied(maps, cut.boundaries, meetings.cell, boundary)] = 0
+        asked = np.flatnonzero((meetings.cell >= 0) & (signs == UNSETTLED))
+        if len(asked):
+            forms = [form[asked] for form in (*meetings.forms, target)]
+            signs[asked] = self._settled(maps, meetings.cell[asked], forms, meetings.lines)
+        return signs
+
+    def _settled(self, maps: CellMaps, cell: Indices, forms: Sequence[Forms], lines: Integers) -> Signs:
+        """The signs of the last forms where the two others vanish."""
+        signs = np.full(len(cell), UNSETTLED, np.int8)
+        able, moduli = self._affordable(maps, cell, forms)
+        if able.any():
+            first, second, target = (form[able] for form in forms)
+            signs[able] = self.exactly.signs(maps, cell[able], [first, second], target, lines, moduli)
+        return signs
+
+    def places(self, maps: CellMaps, meetings: Meetings) -> Floats:
+        """The coordinates (n, 2) of meetings, rounded once; NaN if that cannot be done or is too much."""
+        found = np.full((len(meetings.cell), 2), np.nan)
+        able, moduli = self._affordable(maps, meetings.cell, meetings.forms)
+        if able.any():
+            forms = [form[able] for form in meetings.forms]
+            found[able] = self.exactly.places(maps, meetings.cell[able], forms, meetings.lines, moduli)
+        return found
+
+    def _affordable(self, maps: CellMaps, cell: Indices, forms: Sequence[Forms]) -> tuple[Bools, Sequence[int]]:
+        """Which of these forms there is time for, and the primes that they need."""
+        values = {int(v) for form in forms for v in np.unique(form.places[:, 0]) if v >= 0}
+        moduli = self.exactly.enough(sorted(values), maps.grid()) if self._has_budget else None
+        if moduli is None:
+            return np.zeros(len(cell), bool), []
+        each = 3.0 * len(moduli) * max(self.exactly.work, 1)
+        able = np.asarray(np.unique(cell, return_inverse=True)[1] < self.budget / each)
+        self.budget -= each * len(np.unique(cell[able]))
+        return able, moduli
+
+    def tied(self, maps: CellMaps, boundaries: Boundaries, cell: Indices, boundary: Indices) -> Bools:
+        """The matches of a tournament in which, in these cells, one meets itself, or two are the same constant."""
+        playing = self.tournaments.get(boundaries.tournament) if boundaries.tournament is not None else None
+        if playing is None or not len(cell):
+            return np.zeros(len(cell), bool)
+        used, place = np.unique(cell, return_inverse=True)
+        choices = maps.choices(used)
+        later = {s.name: torch.zeros(len(used), s.units, dtype=torch.bool) for s in playing.rounds}
+        above = later | {s.name: choices[s.exit] > 0 for s in playing.rounds if s.exit in choices}
+        first, second = playing.played(above)[1][boundaries.site.name][place, boundary].T
+        same = first == second
+        if playing.entrants is not None:
+            constants = playing.entrants.known(choices[playing.entrants.site.exit])
+            same |= (constants[place, first] >= 0) & (constants[place, first] == constants[place, second])
+        return np.asarray(same.numpy() & (cell >= 0))
+
+    def count(self, boundaries: Boundaries, open_signs: int, unproved: int) -> None:
+        """So many signs at a site the bounds left open, and so many of them nothing has proved."""
+        self.close_decisions += open_signs
+        self.undecided += unproved
+        if self.certified and unproved:
+            raise Undecided(f"{unproved} signs at site {boundaries.site.name!r} could not be proved: {self._why()}")
+
+    def _why(self) -> str:
+        unknown = next((law.unknown for law in self.laws if law.unknown), None)
+        if unknown:
+            return f"there is no bound on the rounding of {unknown}"
+        if self.exactly.obstacle:
+            return f"they are within the bounds of rounding, and {self.exactly.obstacle} has no exact form"
+        return "they are within the bounds of rounding, and exact arithmetic would take too long"
+
+
+def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: int) -> Outcome:
+    """Cut all cells by a site, with every sign that is not proved settled in exact arithmetic, if that can be done.
+
+    The cut is made with the signs as they seem. If exact arithmetic finds another one, it is made again with that.
+    """
+    maps = judge.maps(cells, lineage)
+    opened, unproved = _settle_vertices(cells, maps, judge, cut)
+    able = judge.may_settle(cut.boundaries)
+    before = cells.kept() if able else {}  # as it may be made again
+    asked, settled = np.empty((ASKED_AT_ONCE if able else 0, 5), np.int64), np.zeros((0, 5), np.int64)
+    signs = np.zeros(0, np.int8)
+    while True:
+        outcome = cells.cut(cut, most, kernels.Questions(asked, settled))
+        if outcome.asked == 0:
+            break
+        vertex, boundary, cell, line, maker = asked[: outcome.asked].T
+        meetings = cells.meetings(cell, line, maker + cut.boundaries.first, judge.boundaries)
+        signs = judge.signs(maps, cut, meetings, boundary)
+        wrong = (signs != UNSETTLED) & (signs != outcome.made.signs(vertex, boundary))
+        if not wrong.any():
+            break
+        found = cells.twins(np.stack([cell, line, maker, boundary, signs], 1)[wrong], before)
+        settled = np.concatenate([settled, found])
+        vars(cells).update(before)
+    if outcome.torn:
+        raise ArithmeticError("rounding has torn a cell: a boundary crosses it more than once; look at a larger part")
+    unproved += outcome.opened - int((signs != UNSETTLED).sum())
+    judge.count(cut.boundaries, opened + outcome.opened, unproved)
+    return outcome
+
+
+def _settle_vertices(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut) -> tuple[int, int]:
+    """Settle the signs at the vertices there are; returns how many bounds leave open, and how many are not proved.
+
+    A look at the slopes that a unit has around a vertex often decides, where norms of the network did not.
+    """
+    opened = int(cut.opened.sum())
+    if opened == 0:
+        return 0, 0
+    vertex, boundary = kernels.open_signs(cut.vertices, cut.rule, cut.ties, cut.opened, ASKED_AT_ONCE).T
+    units = cut.values.shape[1]
+    unit, level = boundary % units, cut.rule.breakpoints[boundary // units]
+    away = cut.values[vertex, unit] - level
+    clear = np.abs(away) > cells.local_bounds(vertex, unit, cut) + 2 * EPS * np.abs(level)
+    signs = np.where(clear, np.sign(away), UNSETTLED).astype(np.int8)
+    rest = np.flatnonzero(~clear)
+    if len(rest) and judge.may_settle(cut.boundaries):
+        signs[rest] = judge.signs(maps, cut, cells.corners(vertex[rest], judge.boundaries), boundary[rest])
+    cut.set_signs(vertex, boundary, signs)
+    return opened - int(clear.sum()), opened - int((signs != UNSETTLED).sum())
+
+
+def exact_pieces(
+    net: Network, points: Callable[[int], Tensor], grid: Grid, reach: float, sites: int
+) -> tuple[list[Ints], dict[str, Indices]] | None:
+    """The piece of every unit (n, units) of the first sites at points, in exact arithmetic.
+
+    The points (n, entries of an input) are given modulo p, with the grid that holds them and a bound on their norms.
+    Also who wins the tournaments. None if the network has an operation without an exact form.
+    """
+    judge = Judge(net, numbered(net.sites), reach)
+    rounds = [b.site for b in judge.boundaries[:sites]]
+    found = judge.exactly.pieces(lambda p: points(p).reshape(-1, *net.input_shape), grid, rounds)
+    if found is None:
+        return None
+    winners = {}
+    for name, playing in judge.tournaments.items():
+        if playing.rounds[-1].exit in found:
+            above = {s.name: torch.from_numpy(found[s.exit] > 0) for s in playing.rounds}
+            winners[name] = playing.numbers[playing.played(above)[0]].numpy()
+    return [found[site.exit] for site in rounds], winners

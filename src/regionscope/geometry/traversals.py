@@ -1,0 +1,115 @@
+"""Compiled loops over what was cut: corners of cells, ancestors, rows of new vertices, the cell of a point.
+
+None of them calls another; those that do are together in `kernels`.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def cell_bits(above, start, origin, after):
+    """The boundaries each cell is above: those that one of its vertices is above."""
+    bits = np.empty((len(start), above.shape[1]), np.uint64)
+    for cell in range(len(start)):
+        for w in range(above.shape[1]):
+            over = np.uint64(0)
+            h = start[cell]
+            while True:
+                over |= above[origin[h], w]
+                h = after[h]
+                if h == start[cell]:
+                    break
+            bits[cell, w] = over
+    return bits
+
+
+@njit(cache=True, nogil=True)
+def inherit(bits, old, parents):
+    """Give new rows the bits that either of their parents has."""
+    for v in range(old, len(bits)):
+        for w in range(bits.shape[1]):
+            bits[v, w] = bits[parents[v, 0], w] | bits[parents[v, 1], w]
+
+
+@njit(cache=True, nogil=True)
+def interpolate(rows, old, parents, weights):
+    """Fill the rows of the new vertices, between those of their parents, which come earlier."""
+    for v in range(old, len(rows)):
+        a, b, t = parents[v, 0], parents[v, 1], weights[v]
+        for i in range(rows.shape[1]):
+            rows[v, i] = rows[a, i] + t * (rows[b, i] - rows[a, i])
+
+
+@njit(cache=True, nogil=True)
+def loops(start, origin, after):
+    """The corners of every cell, one after another: where each begins, the vertices and the half-edges."""
+    offsets = np.zeros(len(start) + 1, np.int64)
+    for cell in range(len(start)):
+        h, n = start[cell], 0
+        while True:
+            n += 1
+            h = after[h]
+            if h == start[cell]:
+                break
+        offsets[cell + 1] = offsets[cell] + n
+    corners, sides = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
+    for cell in range(len(start)):
+        h = start[cell]
+        for k in range(offsets[cell], offsets[cell + 1]):
+            corners[k], sides[k] = origin[h], h
+            h = after[h]
+    return offsets, corners, sides
+
+
+@njit(cache=True, nogil=True)
+def ancestors(source, known):
+    """The cell, among the first `known`, that each cell was cut from."""
+    found = np.empty(len(source), np.int32)
+    for cell in range(len(source)):
+        found[cell] = found[source[cell]] if cell >= known else cell
+    return found
+
+
+@njit(cache=True, nogil=True)
+def chain(first, after):
+    """The vertices of a curve in order."""
+    n, v = 1, first
+    while after[v] >= 0:
+        v = after[v]
+        n += 1
+    order, v = np.empty(n, np.int64), first
+    for i in range(n):
+        order[i] = v
+        v = after[v]
+    return order
+
+
+@njit(cache=True, nogil=True)
+def walk(points, xy, ends, cells, starts, sides):
+    """The cell of each point: from cell to cell through the side that the point lies farthest beyond; -1 outside."""
+    found = np.empty(len(points), np.int64)
+    cell = 0
+    for p in range(len(points)):
+        x, y = points[p]
+        for _ in range(len(starts)):
+            worst, through = 0.0, -1
+            for k in range(starts[cell], starts[cell + 1]):
+                e, side = sides[k] >> 1, sides[k] & 1
+                a, b = ends[e, side], ends[e, 1 - side]
+                dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+                beyond = (dy * (x - xy[a, 0]) - dx * (y - xy[a, 1])) / max(np.sqrt(dx * dx + dy * dy), 1e-300)
+                if beyond > worst:
+                    worst, through = beyond, sides[k]
+            if through < 0:
+                found[p] = cell
+                break
+            following = cells[through >> 1, 1 - (through & 1)]
+            if following < 0:
+                found[p] = -1
+                break
+            cell = following
+        else:
+            found[p] = cell  # it went in a circle: on a border, to within rounding
+    return found
