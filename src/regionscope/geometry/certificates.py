@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.predicates import EPS, SAFETY
-from regionscope.geometry.sweep import exact_pieces, usual_errors
+from regionscope.geometry.sweep import exact_pieces, usual_errors, usual_output_errors
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.steps import Step
 from regionscope.types import Floats
@@ -29,12 +29,13 @@ class Certificate:
 
     Every number comes from forward passes of the network and from the polygons, not from what the search for the cells
     had written down. `unpaired` counts sides of cells that are no edges and edges that are no sides of the cells they
-    name. `wrong_inside` counts cells whose centre has another pattern by a forward pass there, among those
-    wider than the rounding of the coordinates (`too_thin` are not); a unit that is as near to a breakpoint there as
-    rounding may bring it says nothing, and `ties` counts them. `wrong_across` counts sides whose two cells have the
-    same pattern, or differ in a unit that does not switch there, or not in the one that made the side.
-    `checked_exactly` cells were evaluated in exact arithmetic, None if the network has an operation without an exact
-    form; `wrong_exactly` of them had another pattern. `undecided` signs were not proved when the cells were found.
+    name, or not of the length or layer that they say. `wrong_inside` counts cells whose centre has another pattern by a
+    forward pass there, among those wider than the rounding of the coordinates (`too_thin` are not); a unit that is as
+    near to a breakpoint there as rounding may bring it says nothing, and `ties` counts them. `wrong_across` counts
+    sides whose two cells have the same pattern, or differ in a unit that does not switch there, or not in the one that
+    made the side; `wrong_outputs`, vertices where the network has other outputs. `checked_exactly` cells were evaluated
+    in exact arithmetic, None if the network has an operation without an exact form; `wrong_exactly` of them had another
+    pattern. `undecided` signs were not proved when the cells were found.
     """
 
     cells: int
@@ -46,6 +47,7 @@ class Certificate:
     ties: int
     too_thin: int
     wrong_across: int
+    wrong_outputs: int
     smallest_width: float
     close_decisions: int  # signs that bounds on rounding left open
     undecided: int
@@ -55,14 +57,17 @@ class Certificate:
     @property
     def holds(self) -> bool:
         """Whether every check passed."""
-        wrong = self.unpaired + self.not_convex + self.wrong_inside + self.wrong_across + self.wrong_exactly
-        return self.area_error <= AREA_ERROR and self.euler == 1 and wrong == 0
+        wrong = (
+            *(self.unpaired, self.not_convex, self.wrong_inside, self.wrong_across),
+            *(self.wrong_outputs, self.wrong_exactly),
+        )
+        return self.area_error <= AREA_ERROR and self.euler == 1 and not any(wrong)
 
 
 def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.Generator | None = None) -> Certificate:
     """Check everything; see `Certificate`."""
     widths = cell_widths(cells)
-    wide = widths > 1e3 * EPS * max(1.0, np.abs(cells.vertices).max())
+    wide = widths > 1e3 * EPS * coordinate_size(cells)
     wrong, ties = wrong_inside(cells, net)
     chosen = np.flatnonzero(wide)[torch.randperm(int(wide.sum()), generator=generator)[:sample].numpy()]
     exactly = wrong_exactly(cells, net, chosen)
@@ -70,18 +75,24 @@ def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.G
         cells=len(cells),
         area_error=abs(float(cells.areas.sum()) / cells.plane.area - 1),
         euler=len(cells.vertices) - len(cells.edges) + len(cells),
-        unpaired=unpaired(cells),
+        unpaired=unpaired(cells) + misdescribed(cells),
         not_convex=not_convex(cells, wide),
         wrong_inside=int((wrong & wide).sum()),
         ties=ties,
         too_thin=int((~wide).sum()),
         wrong_across=wrong_across(cells, net),
+        wrong_outputs=wrong_outputs(cells, net),
         smallest_width=float(widths.min()),
         close_decisions=cells.close_decisions,
         undecided=cells.undecided,
         checked_exactly=None if exactly is None else len(chosen),
         wrong_exactly=exactly or 0,
     )
+
+
+def coordinate_size(cells: PlaneCells) -> float:
+    """How large the numbers are whose rounding moves vertices: those of a plane far from 0 are no finer than there."""
+    return max(min(1.0, float(cells.plane.origin.norm())), float(np.abs(cells.vertices).max()))
 
 
 def cell_widths(cells: PlaneCells) -> Floats:
@@ -102,6 +113,14 @@ def unpaired(cells: PlaneCells) -> int:
     return int(np.abs(among[0] - among[1]).sum())
 
 
+def misdescribed(cells: PlaneCells) -> int:
+    """How many edges say another layer or length than their site and their ends."""
+    edges, layers = cells.edges, np.array([site.layer for site in cells.sites] + [0])
+    length = np.linalg.norm(cells.vertices[edges.vertices[:, 1]] - cells.vertices[edges.vertices[:, 0]], axis=1)
+    wrong = np.abs(edges.length - length) > 1e3 * EPS * coordinate_size(cells)
+    return int((wrong | (edges.layer != layers[np.clip(edges.site, -1, len(cells.sites))])).sum())
+
+
 def not_convex(cells: PlaneCells, wide: Mask) -> int:
     """Wide cells that are not convex polygons, counter-clockwise, to within the rounding of coordinates."""
     following = np.arange(1, len(cells.corners) + 1)
@@ -109,7 +128,7 @@ def not_convex(cells: PlaneCells, wide: Mask) -> int:
     a, b = cells.vertices[cells.corners], cells.vertices[cells.corners[following]]
     c = cells.vertices[cells.corners[following[following]]]
     (ax, ay), (bx, by) = (b - a).T, (c - b).T
-    size = max(1.0, float(np.abs(cells.vertices).max()))
+    size = coordinate_size(cells)
     bad = ax * by - ay * bx < -1e3 * EPS * size * (np.hypot(ax, ay) + np.hypot(bx, by))
     return int(((np.logical_or.reduceat(bad, cells.offsets[:-1]) | (cells.areas <= 0)) & wide).sum())
 
@@ -174,12 +193,17 @@ class Evaluation:
     contests: dict[int, Contest]
 
 
+def rounding_of(cells: PlaneCells) -> float:
+    """How far points usually are from where plane coordinates say, which are rounded as the vertices are."""
+    return SAFETY * EPS * (float(cells.plane.origin.norm()) + float(np.abs(cells.vertices).max()))
+
+
 @torch.no_grad()
 def evaluated(cells: PlaneCells, net: Network, u: Floats, parts: list[Part]) -> Evaluation:
     """Plain forward passes at plane coordinates, which are rounded as the vertices are."""
     x = cells._points(u)
     values = net.preactivations(x)
-    rounded = SAFETY * EPS * (float(cells.plane.origin.norm()) + np.abs(cells.vertices).max())
+    rounded = rounding_of(cells)
     norm, *norms = (v.flatten(1).norm(dim=1).numpy() for v in (x, *values))
     errors = usual_errors(net, norm, np.full(len(x), rounded), norms)
     contests = {}
@@ -221,6 +245,18 @@ def wrong_inside(cells: PlaneCells, net: Network) -> tuple[Mask, int]:
             ties += int(tied.sum())
             wrong[rows] |= (differs & ~tied).any(axis=1)
     return wrong, ties
+
+
+def wrong_outputs(cells: PlaneCells, net: Network) -> int:
+    """Vertices whose outputs are not those of a forward pass there, to within rounding."""
+    wrong = 0
+    for start in range(0, len(cells.vertices) if cells.outputs is not None else 0, AT_ONCE):
+        x = cells._points(cells.vertices[start : start + AT_ONCE])
+        claimed, found = cells.outputs[start : start + AT_ONCE], net(x).reshape(len(x), -1).numpy()
+        norm, *norms = (v.flatten(1).norm(dim=1).numpy() for v in (x, *net.preactivations(x)))
+        errors = usual_output_errors(net, norm, np.full(len(x), rounding_of(cells)), norms)
+        wrong += int((~(np.abs(claimed - found) <= ALONG_SIDES * errors)).any(axis=1).sum())
+    return wrong
 
 
 def wrong_across(cells: PlaneCells, net: Network) -> int:

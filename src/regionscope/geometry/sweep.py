@@ -567,12 +567,21 @@ def proved_errors(
     net: Network, norm: Floats, error: Floats, entering: Sequence[Floats], *, linear: bool = False
 ) -> list[Floats]:
     """The same as a proof, and of the outputs too, (n, outputs), which come last."""
+    found = _errors(_laws_to_output(net), norm, error, [*entering, np.zeros_like(norm)], linear, 0)
+    return [np.where(np.isnan(e), np.inf, e) for e in found]
+
+
+def usual_output_errors(net: Network, norm: Floats, error: Floats, entering: Sequence[Floats]) -> Floats:
+    """How far from the true numbers the outputs of a frozen network usually are, (n, outputs)."""
+    return _errors(_laws_to_output(net), norm, error, [*entering, np.zeros_like(norm)], False, 1)[-1]
+
+
+def _laws_to_output(net: Network) -> list[Law]:
+    """The laws of the parts before all sites and of the last part, which ends at the output."""
     sites = [b.site for b in numbered(net.sites)]
     entries = [site.entry for site in sites]
     program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
-    laws = list(laws_of(program.segments(entries), [*sites, None]))
-    found = _errors(laws, norm, error, [*entering, np.zeros_like(norm)], linear, 0)
-    return [np.where(np.isnan(e), np.inf, e) for e in found]
+    return list(laws_of(program.segments(entries), [*sites, None]))
 
 
 @np.errstate(all="ignore")  # what is infinite is no bound
@@ -597,10 +606,10 @@ def exact_pieces(
 
     Also who wins the tournaments. None if the network has an operation without an exact form.
     """
-    doubt = first_doubt(plane.points(u[:1]).reshape(1, *net.input_shape), np.zeros(1))
+    doubt = first_doubt(plane.origin.reshape(1, *net.input_shape), np.zeros(1))
     reach = float(plane.origin.norm()) + 2 * float(np.abs(u).sum(axis=1).max(initial=0.0))
     directions = torch.from_numpy(plane.axes).reshape(1, 2, *net.input_shape)
-    sweep = Sweep(net, plane.points(u[:1]).reshape(1, *net.input_shape), doubt, 1.0, directions, reach)
+    sweep = Sweep(net, plane.origin.reshape(1, *net.input_shape), doubt, 1.0, directions, reach)
     origin, axes, at = plane.origin.flatten(), torch.from_numpy(plane.axes), torch.from_numpy(u)
     grid = grid_of(origin).join(grid_of(at).product(grid_of(axes)))
 
