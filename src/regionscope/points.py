@@ -51,9 +51,10 @@ def batches(data: Data, batch_size: int | None = None) -> Iterator[Array]:
 
 
 def all_points(data: Data) -> Tensor:
-    """All points of the data in one tensor (n, ...)."""
+    """All points of the data in one tensor (n, ...), of which derivatives can be taken."""
     parts = [as_tensor(part) for part in batches(data)]
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    found = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return found.clone() if found.is_inference() else found
 
 
 # families of points

@@ -21,6 +21,7 @@ ORDERED = 1024  # points that are put in order together
 FLOATS_AT_ONCE = 1 << 24  # of noise
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def local_complexity(
     model: Model | Network,
     data: Data,
@@ -166,7 +167,8 @@ def unit_densities(
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
         slopes = route.along.norms(tangents)[:, None]  # (n, 1, units)
         b = torch.tensor(net.sites[number].breakpoints, dtype=z.dtype, device=z.device)
-        found[number] = slopes * (gaussian(z[:, None] - b[:, None], scales[number]) if density else 1.0 / len(b))
+        share = torch.full_like(b[:, None], 1 / len(b))  # without density every unit counts once
+        found[number] = slopes * (gaussian(z[:, None] - b[:, None], scales[number]) if density else share)
 
     route.follow(x, visit, noise=noise, vectors=vectors)
     weights = [found[number] for number in range(len(net.sites))]

@@ -45,6 +45,7 @@ class Distance(Estimate):
         return super().columns() | {name: place for name, place in places.items() if place is not None}
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def boundary_distance(
     model: Model | Network,
     data: Data,

@@ -14,6 +14,7 @@ from regionscope.tracing.program import Watch
 from regionscope.types import Data, Model
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def good_units(
     model: Model | Network,
     data: Data,
