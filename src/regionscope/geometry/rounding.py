@@ -235,12 +235,11 @@ def moved(step: Step, bound: Bound, live: int, constants: Mapping[int, Any]) -> 
 def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound:
     """Any operation y = A x + … + b whose coefficients are its constants or fixed numbers of one sign."""
     chooses = step.name in CHOICES and not step.named.get("accumulate")
-    unit = np.zeros(2) if chooses else rounding(1)
+    matrices = [coefficients(step, v, live, bounds, constants) for v in live]
+    rounds = np.zeros(2) if chooses else rounding(sum(norms.terms for norms in matrices))  # in any order, b first even
     rows, row, wholes = None, ZERO, []
-    for v in live:
-        norms = coefficients(step, v, live, bounds, constants)
+    for v, norms in zip(live, matrices, strict=True):
         bound = bounds[v]
-        rounds = np.zeros(2) if chooses else rounding(norms.terms)
         wholes.append(bound.whole.times(norms.pair).rounded(rounds, norms.frobenius / max(norms.pair[0], 1e-300)))
         if norms.terms <= 1:
             mine, shared = norms.scaled_rows, bound.row
@@ -255,7 +254,7 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: 
         row,
         combined(wholes, np.hypot if chooses else np.add),
         constant_part(step, live, bounds, constants),
-        unit,
+        rounds,
     )
     if step.name == "sub" and len(live) == 2 and step.named.get("alpha", 1) == 1:
         a, b = (bounds[v] for v in live)
