@@ -51,10 +51,9 @@ def batches(data: Data, batch_size: int | None = None) -> Iterator[Array]:
 
 
 def all_points(data: Data) -> Tensor:
-    """All points of the data in one tensor (n, ...), of which derivatives can be taken."""
+    """All points of the data in one tensor (n, ...)."""
     parts = [as_tensor(part) for part in batches(data)]
-    found = parts[0] if len(parts) == 1 else torch.cat(parts)
-    return found.clone() if found.is_inference() else found
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 # families of points

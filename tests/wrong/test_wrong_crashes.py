@@ -108,8 +108,8 @@ def test_measures_differentiate_wherever_they_are_called(mode: Callable[[], Any]
         assert found == pytest.approx(measure(x), nan_ok=True)
 
 
-@pytest.mark.parametrize("engine", ["auto", "gram", "jacobian"])
-def test_the_total_variation_of_one_number_a_point(engine: str) -> None:
+@pytest.mark.parametrize("method", ["auto", "gram", "jacobian"])
+def test_the_total_variation_of_one_number_a_point(method: str) -> None:
     x = torch.tensor([[1.0, -1.0, 2.0], [-1.0, -2.0, -3.0]])
-    found = rs.total_variation(lambda x: torch.relu(x).sum(1), x, engine=engine)
+    found = rs.total_variation(lambda x: torch.relu(x).sum(1), x, method=method)
     assert found.per_point == pytest.approx([2**0.5, 0])
