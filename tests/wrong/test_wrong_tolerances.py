@@ -99,6 +99,19 @@ def test_cells_of_tiny_and_huge_planes_are_verified(radius: float) -> None:
     assert not replace(cells, packed_patterns=patterns).verify().holds
 
 
+@pytest.mark.parametrize("size", [1e-100, 1e-170, 1e-200])
+def test_numbers_too_small_for_a_float_still_have_signs(size: float) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2, bias=False), nn.ReLU()).double()
+    model[0].weight.data, model[0].bias.data = size * torch.eye(2, dtype=D), torch.zeros(2, dtype=D)
+    model[2].weight.data = size * torch.tensor([[1.0, -1.0], [1.0, -2.0]], dtype=D)
+    plane = rs.Plane.coordinates(torch.full((2,), 2.0, dtype=D))  # where x = y and x = 2 y run
+    cells = rs.plane_cells(model, plane, certified=True)
+    assert len(cells) == 3
+    assert cells.verify().holds
+    start, end = torch.tensor([[1.0, 3.0], [3.0, 1.0]], dtype=D)
+    assert rs.line_cells(model, start, end, certified=True).breakpoints == pytest.approx([1 / 2, 5 / 6])
+
+
 def test_region_count_batch() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1)).double()

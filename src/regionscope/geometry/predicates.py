@@ -30,6 +30,8 @@ COLLINEAR = 1e-10  # three points whose triangle is flatter than this share of i
 ORTHONORMAL = 1e-9
 FRAME = 1e-5  # the same for directions of neighbourhoods, which may come in float32
 MISPLACED = 1e-5  # a vertex that may be farther from its true place than this share of the domain is placed exactly
+FAINT = 1e-150  # more than numbers can lose that are too small for a float64, or for the square of one
+FAINT_ROW = 1e-100  # no row that is not zero counts for less, so that its product with that is a number
 CONVEX = 1e-12  # a corner that turns inward by no more than this share of the domain's size is straight
 
 # columns of doubt; ERROR and SHIFT have two, proof and usual
@@ -61,7 +63,8 @@ def computed(doubt, law, v, c):
     """How far a unit's value at a vertex may be from the true one at the computed point, for each of its `rows`."""
     turns, norm = doubt[v, TURNS], doubt[v, NORM]
     interpolated = INTERPOLATION * turns * (law[SIZE] * norm + law[OFFSET])
-    return law[GAIN + c] * doubt[v, ERROR + c] + law[NOISE + c] * norm + law[FLOOR + c] + interpolated
+    faint = FAINT if norm > 0 else 0.0
+    return law[GAIN + c] * doubt[v, ERROR + c] + law[NOISE + c] * norm + law[FLOOR + c] + interpolated + faint
 
 
 @njit(cache=True, nogil=True)
@@ -105,7 +108,11 @@ def classify(values, breakpoints, rows, law, doubt, ties, above, below, opened):
             above[v, bit >> 6] |= np.uint64(over)
             below[v, bit >> 6] |= np.uint64(under)
             bit += run
-        doubt[v, VALUE], doubt[v, MOVED] = np.sqrt(squares), np.sqrt(moved)
+        faint = False
+        if squares < FAINT:
+            for i in range(units):
+                faint |= values[v, i] != 0
+        doubt[v, VALUE], doubt[v, MOVED] = np.sqrt(squares) + (FAINT if faint else 0.0), np.sqrt(moved)
         opened[v] = unproved
 
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.pieces import Pieces, pieces
-from regionscope.geometry.predicates import EPS, SAFETY, UNKNOWN_SHARE
+from regionscope.geometry.predicates import EPS, FAINT, FAINT_ROW, SAFETY, UNKNOWN_SHARE
 from regionscope.tracing import activations
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step, Value, indices
@@ -169,7 +169,9 @@ def law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bo
         bounds.update((r, bound) for r, bound in zip(step.results, made, strict=True) if bound is not None)
     entry, *others = (bounds[v] for v in part.outputs)
     beside = combined([ZERO, *(b.whole for b in others)], np.hypot)
-    law = Law(entry.rows.flatten().numpy() * SURE, entry.row, entry.whole, beside, used, None, passes)
+    rows = entry.rows.flatten().numpy() * SURE
+    rows = np.where(rows > 0, np.maximum(rows, FAINT_ROW), rows)
+    law = Law(rows, entry.row, entry.whole, beside, used, None, passes)
     bounded = np.isfinite(combined([law.whole, beside], np.hypot).gain[0])
     return law if bounded else replace(without_rule(law), unknown=unknown)
 
@@ -265,7 +267,7 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: 
 
 def with_added(step: Step, rows: Tensor, row: Measure, whole: Measure, constant: Tensor, unit: Pair) -> Bound:
     """The bound of A x + b from that of A x: b counts as another column of A."""
-    norm, size = float(constant.norm()), float(rows.norm())
+    norm, size = float(norms_of(constant)), float(norms_of(rows))
     if norm == 0:
         return fresh_bound(step.results[0], rows, row, whole)
     scale = norm / size if size else norm
@@ -307,13 +309,16 @@ def coefficients(
     squares = times * along(torch.square, ones)
     count = TERMS.get(step.name, lambda *_: int(along(present, ones).max()) if sums.numel() else 1)
     terms = count(step, x, sums)
-    frobenius = float(squares.sum().sqrt())
+    rows = torch.where(
+        squares < FAINT, sums, squares.sqrt()
+    )  # tiny squares are not numbers: their roots add up to more
+    frobenius = float(norms_of(rows))
     spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() * x.numel() else 0.0
     if step.name == "convolution" and step.named["input"].index == v:
         spectral = min(spectral, convolution_norm(step, constants))
     usual = min(spectral, frobenius / math.sqrt(max(x.numel(), 1)))
     return Norms(
-        squares.sqrt(),
+        rows,
         along(torch.abs, x) if terms <= 1 else sums,
         SURE * np.array([spectral, usual]),
         frobenius,
@@ -372,7 +377,7 @@ def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: M
     if live != [rows.index] or added in live or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
         return None
     W, x = constants[matrix.index], bounds[rows.index]
-    columns, frobenius = W.norm(dim=0), float(W.norm())
+    columns, frobenius = norms_of(W, dim=0), float(norms_of(W))
     unit = rounding(W.shape[0])
     norms = SURE * np.array([spectral := spectral_norm(W), min(spectral, frobenius / math.sqrt(W.shape[0]))])
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
@@ -386,9 +391,17 @@ def rounding(terms: int) -> Pair:
     return np.array([(terms + 4) * EPS, SAFETY * EPS])
 
 
+def norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
+    """The 2-norm, also of numbers whose squares are too small or too large for a float64."""
+    largest = tensor.abs().max() if tensor.numel() else tensor.new_zeros(())
+    usable = bool((largest > 0) & largest.isfinite())
+    norms: Tensor = torch.linalg.vector_norm(tensor / largest if usable else tensor, dim=dim)
+    return largest * norms if usable else norms
+
+
 def spectral_norm(matrix: Tensor) -> float:
     """An upper bound of the largest singular value s: s^2 of G = W W' is at most |G^k|_F^(1/k)."""
-    size = float(matrix.norm())
+    size = float(norms_of(matrix))
     if size == 0 or min(matrix.shape) == 1:
         return size
     scaled = matrix / size

@@ -27,6 +27,7 @@ from regionscope.geometry.predicates import (
     DOUBTS,
     EPS,
     ERROR,
+    FAINT,
     INTERPOLATION,
     MOST_TURNS,
     MOVED,
@@ -594,7 +595,7 @@ def _errors(
         law = each.linear() if linear else each
         norm = norm if law.unknown is None else np.maximum(norm, value)
         spread, handed_on = (m.gain[c] * error + m.noise[c] * norm + m.floor[c] for m in (law.row, law.state))
-        errors.append(np.asarray(law.rows * spread[:, None]))
+        errors.append(np.asarray(law.rows * (spread + FAINT * (norm > 0))[:, None]))
         error, norm = handed_on, law.norm_after(norm, value)
     return errors
 
@@ -658,5 +659,5 @@ def first_doubt(points: Tensor, error: Floats) -> Floats:
     """What is known of points that were rounded by so much at most."""
     doubt = np.zeros((len(points), DOUBTS))
     doubt[:, [ERROR, ERROR + 1]] = error[:, None]
-    doubt[:, NORM] = points.flatten(1).norm(dim=1).numpy()
+    doubt[:, NORM] = (points.flatten(1).norm(dim=1) + FAINT * (points.flatten(1) != 0).any(dim=1)).numpy()
     return doubt
