@@ -162,9 +162,29 @@ def join_an_edge_elsewhere(cells: rs.PlaneCells, rng: np.random.Generator) -> rs
     return replace(cells, edges=replace(cells.edges, vertices=ends))
 
 
+def change_an_output(cells: rs.PlaneCells, rng: np.random.Generator) -> rs.PlaneCells:
+    assert cells.outputs is not None
+    outputs = cells.outputs.copy()
+    outputs[rng.integers(len(outputs)), rng.integers(outputs.shape[1])] += rng.choice([1.0, 1e-3, -1e-6])
+    return replace(cells, outputs=outputs)
+
+
+def change_a_layer(cells: rs.PlaneCells, rng: np.random.Generator) -> rs.PlaneCells:
+    layer = cells.edges.layer.copy()
+    layer[rng.integers(len(layer))] += 1
+    return replace(cells, edges=replace(cells.edges, layer=layer))
+
+
+def change_a_length(cells: rs.PlaneCells, rng: np.random.Generator) -> rs.PlaneCells:
+    length = cells.edges.length.copy()
+    length[rng.integers(len(length))] *= 1.001
+    return replace(cells, edges=replace(cells.edges, length=length))
+
+
 CORRUPTIONS = [
     flip_a_bit, swap_two_patterns, swap_neighbours, repeat_a_pattern, move_a_vertex, drop_a_corner, repeat_a_corner,
     exchange_a_corner, relabel_an_edge, give_an_edge_to_another_site, turn_an_edge_around, join_an_edge_elsewhere,
+    change_an_output, change_a_layer, change_a_length,
 ]  # fmt: skip
 
 

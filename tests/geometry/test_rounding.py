@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import regionscope as rs
-from regionscope.geometry.laws import route
+from regionscope.geometry.laws import proved_errors, route
 from regionscope.geometry.patterns import numbered
 from regionscope.geometry.rounding import (
     CHOICES,
@@ -465,3 +465,48 @@ def test_the_bounds_of_a_network_are_true(name: str) -> None:
         assert (off <= proved[site]).all()
         assert (off <= usual[site]).all()
         assert (usual[site].max(axis=1) <= VACUOUS * off.max(axis=1)).all()
+
+
+# badly scaled numbers
+
+
+def proved(model: Callable[[Tensor], Tensor], x: Tensor) -> tuple[list[Tensor], list[NDArray[np.float64]]]:
+    """What enters the sites, the outputs last, and the bounds on their errors."""
+    net = rs.trace(model, x).frozen()
+    values = [v.flatten(1) for v in net.preactivations(x)]
+    norm, *norms = (v.flatten(1).norm(dim=1).numpy() for v in (x, *values))
+    return [*values, net(x).flatten(1)], proved_errors(net, norm, 0 * norm, norms)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_no_error_of_a_badly_scaled_network_is_above_its_bound(seed: int) -> None:
+    torch.manual_seed(seed)
+    depth, span, slope = (1, 2, 4, 8, 30)[seed % 5], (0, 5, 30)[seed % 3], (0.0, 0.1, -0.5, 3.0)[seed % 4]
+    layers = [nn.Linear(2 if i == 0 else 4, 4).double() for i in range(depth + 1)]
+    for layer in layers[:-1]:
+        for p in layer.parameters():
+            p.data *= 2.0 ** torch.randint(-span, span + 1, p.shape)
+    model = nn.Sequential(*[part for layer in layers for part in (layer, nn.LeakyReLU(slope))][:-1])
+    x = torch.randn(2, 2).double() * 2.0 ** (20 * (seed % 3 - 1))
+    values, bounds = proved(model, x)
+    exact = rational(x)
+    for layer, computed, bound in zip(layers, values, bounds, strict=True):
+        exact = exact @ rational(layer.weight.detach()).T + rational(layer.bias.detach())
+        within = np.minimum(bound, np.finfo(np.float64).max)
+        assert (np.abs(rational(computed.detach()) - exact) <= rational(torch.from_numpy(within))).all()
+        exact = np.where(exact > 0, exact, Fraction(slope) * exact)
+
+
+@pytest.mark.parametrize("name", ["index_add", "scatter_add"])
+def test_a_constant_that_many_numbers_are_added_to_is_rounded_as_often(name: str) -> None:
+    x, start = 1e-9 * torch.rand(3, 3000, dtype=torch.float64), torch.tensor([1.1e8], dtype=torch.float64)
+    index = torch.zeros(3000, dtype=torch.int64)
+
+    def model(x: Tensor) -> Tensor:
+        into = start.expand(len(x), 1).clone()
+        added = into.index_add(1, index, x) if name == "index_add" else into.scatter_add(1, index.expand(len(x), -1), x)
+        return F.relu(added)
+
+    (computed, _), (bound, _) = proved(model, x)
+    exact = rational(start) + rational(x).sum(axis=1, keepdims=True)
+    assert (np.abs(rational(computed) - exact) <= rational(torch.from_numpy(bound))).all()

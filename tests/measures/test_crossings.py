@@ -70,6 +70,7 @@ def thinned() -> nn.Sequential:
     """A wide network with units that have no weights, and a layer without biases."""
     model = he(12, 40, 30, 40, 20, 3, bias=0.3)
     for layer, dead in ((model[0], [0, 3]), (model[2], [1]), (model[6], [2, 5])):
+        assert isinstance(layer, nn.Linear)
         layer.weight.data[dead] = 0.0
         layer.bias.data[dead[0]] = 0.0
     model[4] = nn.Linear(30, 40, bias=False).double()
@@ -91,7 +92,8 @@ def test_dense_layers_have_the_crossings_of_the_definition(dtype: torch.dtype, r
 
 def test_values_that_may_be_rounding_have_the_sign_that_float64_gives_them() -> None:
     model = mlp(16, 12, 12, 2)
-    for layer in model[::2]:
+    for layer in list(model)[::2]:
+        assert isinstance(layer, nn.Linear)
         layer.weight.data = torch.randint(-2, 3, layer.weight.shape, generator=seeded()).float()
         layer.bias.data = torch.randint(-2, 3, layer.bias.shape, generator=seeded()).float()
     points, frame = torch.randint(-2, 3, (200, 16), generator=seeded()).float(), torch.eye(16)

@@ -1,6 +1,7 @@
 """Results about classes and curves that were wrong once."""
 
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -71,3 +72,63 @@ def test_curve_repeated_point(places: tuple[int, ...], sign: int) -> None:
     model = nn.Sequential(linear([[sign]], [0]), nn.ReLU())
     cells = rs.curve_cells(model, torch.tensor(places).double()[:, None])
     assert cells.lengths.tolist() == [2.0]
+
+
+def squared_distances(model: nn.Sequential, x: torch.Tensor, label: int) -> tuple[list[Fraction], list[Fraction]]:
+    """The squares of how far it is, in rational arithmetic, to all boundaries and to a change of the largest output."""
+    value = [Fraction(v) for v in x.tolist()]
+    slopes = [[Fraction(int(i == j)) for j in range(len(x))] for i in range(len(x))]
+    units: list[Fraction] = []
+
+    def farther(gap: Fraction, slope: list[Fraction]) -> list[Fraction]:
+        return [gap**2 / sum(s * s for s in slope)] if any(slope) else []
+
+    for part in model:
+        if isinstance(part, nn.ReLU):
+            units += [d for v, row in zip(value, slopes, strict=True) for d in farther(v, row)]
+            slopes = [[s * (v > 0) for s in row] for v, row in zip(value, slopes, strict=True)]
+            value = [max(v, Fraction(0)) for v in value]
+            continue
+        weight = [[Fraction(w) for w in row] for row in part.weight.tolist()]
+        value = [
+            sum((w * v for w, v in zip(row, value, strict=True)), Fraction(b))
+            for row, b in zip(weight, part.bias.tolist(), strict=True)
+        ]
+        columns = list(zip(*slopes, strict=True))
+        slopes = [[sum(w * s for w, s in zip(row, column, strict=True)) for column in columns] for row in weight]
+    others = [j for j in range(len(value)) if j != label]
+    apart = [[a - b for a, b in zip(slopes[label], slopes[j], strict=True)] for j in others]
+    return units, [
+        d for j, s in zip(others, apart, strict=True) for d in farther(max(value[label] - value[j], Fraction(0)), s)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_certified_radii_and_distances_of_badly_scaled_networks_are_those_of_rational_arithmetic(seed: int) -> None:
+    torch.manual_seed(seed)
+    inputs, depth, span = 1 + seed % 3, 2 + seed % 5, (0, 8, 25, 50)[seed % 4]
+    layers = [nn.Linear(inputs if i == 0 else 4, 4 if i < depth else 3).double() for i in range(depth + 1)]
+    for layer in layers[:-1]:
+        layer.weight.data *= 2.0 ** torch.randint(-span, span + 1, layer.weight.shape)
+        layer.weight.data[1], layer.bias.data[1] = layer.weight.data[0], layer.bias.data[0]
+    layers[-1].weight.data[:, :2] += (1e4 if span < 9 else 1.0) * torch.tensor(
+        [1, -1]
+    )  # of two units that are the same
+    model = nn.Sequential(*[part for layer in layers for part in (layer, nn.ReLU())][:-1])
+    x = torch.randn(8, inputs).double() + 1e3 * (not span)
+    labels = model(x).argmax(dim=1)
+    radii, distances = rs.certified_radius(model, x, labels).per_point, rs.boundary_distance(model, x).per_point
+    for point, label, radius, distance in zip(x, labels, radii, distances, strict=True):
+        units, outputs = squared_distances(model, point, int(label))
+        nearest = min([*units, *outputs], default=None)
+        assert nearest is None or (math.isfinite(radius) and Fraction(radius) ** 2 <= nearest)
+        expected = math.sqrt(min(units)) if units else math.inf
+        assert distance == pytest.approx(expected, rel=1e-9, abs=1e-9 * float(point.norm()))
+
+
+def test_what_cancels_to_a_slope_of_zero_is_not_flat() -> None:
+    model = nn.Sequential(
+        linear([[1], [1], [1]], [0, 0, 0]), nn.ReLU(), linear([[1e16, 1, -1e16], [0, 0, 0]], [0, 1e3])
+    )
+    found = rs.certified_radius(model, torch.tensor([[3.0]]).double(), torch.tensor([1]))
+    assert found.mean <= 3, "x - 1000, where the slopes in float64 add up to zero"

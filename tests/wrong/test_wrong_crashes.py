@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
@@ -84,3 +85,32 @@ def test_nothing_bends(make: Callable[[], nn.Module], units: int, tmp_path: Path
     assert rs.local_region_count(model, x, radius=0.1).per_point.tolist() == [1, 1, 1]
     assert rs.boundary_crossings(model, x, radius=0.1).mean == 0
     assert rs.good_units(model, x, per_unit=True).per_point.tolist() == [units] * 3
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_measures_differentiate_wherever_they_are_called(mode: Callable[[], Any]) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 2))
+    seed = torch.Generator().manual_seed
+    measures: list[Callable[[torch.Tensor], Any]] = [
+        lambda x: rs.local_complexity(model, x, generator=seed(0)).per_point,
+        lambda x: rs.total_variation(model, x).per_point,
+        lambda x: rs.good_units(model, x).per_point,
+        lambda x: rs.boundary_distance(model, x, good=True).per_point,
+        lambda x: rs.local_rank(model, x, eps=0).per_point,
+        lambda x: [
+            b.left for b in rs.bounds(model, x, sigma=0.1, eta=0.1, eps=0.1, generator=torch.Generator().manual_seed(0))
+        ],
+    ]
+    x = torch.randn(6, 3)
+    for measure in measures:
+        with mode():
+            found = measure(1.0 * x)
+        assert found == pytest.approx(measure(x), nan_ok=True)
+
+
+@pytest.mark.parametrize("method", ["auto", "gram", "jacobian"])
+def test_the_total_variation_of_one_number_a_point(method: str) -> None:
+    x = torch.tensor([[1.0, -1.0, 2.0], [-1.0, -2.0, -3.0]])
+    found = rs.total_variation(lambda x: torch.relu(x).sum(1), x, method=method)
+    assert found.per_point == pytest.approx([2**0.5, 0])

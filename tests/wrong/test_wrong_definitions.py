@@ -118,3 +118,15 @@ def test_the_batch_size_does_not_change_what_is_drawn(method: str) -> None:
         for size in (None, 1, 7)
     ]  # fmt: skip
     assert crossings[0] == crossings[1] == crossings[2]
+
+
+@pytest.mark.parametrize("good", [True, False])
+@pytest.mark.parametrize("activation", [nn.ReLU(), nn.LeakyReLU(0.1), nn.Hardtanh(-9, 9), nn.ReLU6(), nn.Softshrink()])
+def test_without_density_every_unit_counts_once_however_many_breakpoints_it_has(
+    activation: nn.Module, good: bool
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 5), activation, nn.Linear(5, 2)).double()
+    x = torch.randn(7, 3, dtype=D)
+    found = rs.local_complexity(model, x, density=False, good=good, generator=torch.Generator().manual_seed(0))
+    assert found.per_point == pytest.approx(float(model[0].weight.detach().norm(dim=1).sum()), rel=1e-9)

@@ -1,5 +1,7 @@
 """Tolerances: a sign is decided within the error of its own value, or in exact arithmetic."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -81,6 +83,33 @@ def test_max_tied_competitors() -> None:
     assert len(cells) == len(once)
     assert np.sort(cells.areas) == pytest.approx(np.sort(once.areas), rel=1e-9)
     assert cells.areas.sum() == pytest.approx(4)
+
+
+@pytest.mark.parametrize("radius", [1e-9, 1e-13, 1e-100, 1e6])
+def test_cells_of_tiny_and_huge_planes_are_verified(radius: float) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3)).double()
+    model[0].bias.data *= radius  # so that boundaries run through the domain
+    cells = rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2, dtype=D), radius=radius))
+    certificate = cells.verify()
+    assert len(cells) == 8
+    assert certificate.holds and certificate.too_thin == 0
+    patterns = cells.packed_patterns.copy()
+    patterns[cells.areas.argmax()] ^= np.uint64(1)
+    assert not replace(cells, packed_patterns=patterns).verify().holds
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-170, 1e-200])
+def test_numbers_too_small_for_a_float_still_have_signs(size: float) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2, bias=False), nn.ReLU()).double()
+    model[0].weight.data, model[0].bias.data = size * torch.eye(2, dtype=D), torch.zeros(2, dtype=D)
+    model[2].weight.data = size * torch.tensor([[1.0, -1.0], [1.0, -2.0]], dtype=D)
+    plane = rs.Plane.coordinates(torch.full((2,), 2.0, dtype=D))  # where x = y and x = 2 y run
+    cells = rs.plane_cells(model, plane, certified=True)
+    assert len(cells) == 3
+    assert cells.verify().holds
+    start, end = torch.tensor([[1.0, 3.0], [3.0, 1.0]], dtype=D)
+    assert rs.line_cells(model, start, end, certified=True).breakpoints == pytest.approx([1 / 2, 5 / 6])
 
 
 def test_region_count_batch() -> None:

@@ -5,10 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from regionscope.geometry.checks import AT_ONCE, Ends, Part, evaluated, parts_of, wrong_exactly, wrong_inside
+from regionscope.geometry.checks import (
+    ALONG_SIDES,
+    AT_ONCE,
+    Ends,
+    Part,
+    evaluated,
+    parts_of,
+    wrong_exactly,
+    wrong_inside,
+)
+from regionscope.geometry.laws import usual_output_errors
 from regionscope.geometry.line_cells import LineCells
 from regionscope.geometry.plane_cells import PlaneCells
-from regionscope.geometry.predicates import EPS
+from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices
 
@@ -21,12 +31,13 @@ class Certificate:
 
     Every number comes from forward passes of the network and from the polygons, not from what the search for the cells
     had written down. `unpaired` counts sides of cells that are no edges and edges that are no sides of the cells they
-    name. `wrong_inside` counts cells whose centre has another pattern by a forward pass there, among those
-    wider than the rounding of the coordinates (`too_thin` are not); a unit that is as near to a breakpoint there as
-    rounding may bring it says nothing, and `ties` counts them. `wrong_across` counts sides whose two cells have the
-    same pattern, or differ in a unit that does not switch there, or not in the one that made the side.
-    `checked_exactly` cells were evaluated in exact arithmetic, None if the network has an operation without an exact
-    form; `wrong_exactly` of them had another pattern. `undecided` signs were not proved when the cells were found.
+    name, or not of the length or layer that they say. `wrong_inside` counts cells whose centre has another pattern by a
+    forward pass there, among those wider than the rounding of the coordinates (`too_thin` are not); a unit that is as
+    near to a breakpoint there as rounding may bring it says nothing, and `ties` counts them. `wrong_across` counts
+    sides whose two cells have the same pattern, or differ in a unit that does not switch there, or not in the one that
+    made the side; `wrong_outputs`, vertices where the network has other outputs. `checked_exactly` cells were evaluated
+    in exact arithmetic, None if the network has an operation without an exact form; `wrong_exactly` of them had another
+    pattern. `undecided` signs were not proved when the cells were found.
     """
 
     cells: int
@@ -38,6 +49,7 @@ class Certificate:
     ties: int
     too_thin: int
     wrong_across: int
+    wrong_outputs: int
     smallest_width: float
     close_decisions: int  # signs that bounds on rounding left open
     undecided: int
@@ -47,8 +59,11 @@ class Certificate:
     @property
     def holds(self) -> bool:
         """Whether every check passed."""
-        wrong = self.unpaired + self.not_convex + self.wrong_inside + self.wrong_across + self.wrong_exactly
-        return self.area_error <= AREA_ERROR and self.euler == 1 and wrong == 0
+        wrong = (
+            *(self.unpaired, self.not_convex, self.wrong_inside, self.wrong_across),
+            *(self.wrong_outputs, self.wrong_exactly),
+        )
+        return self.area_error <= AREA_ERROR and self.euler == 1 and not any(wrong)
 
 
 @dataclass(frozen=True)
@@ -80,7 +95,7 @@ class LineCertificate:
 def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.Generator | None = None) -> Certificate:
     """Check everything; see `Certificate`."""
     widths = _cell_widths(cells)
-    wide = widths > 1e3 * EPS * max(1.0, np.abs(cells.vertices).max())
+    wide = widths > 1e3 * EPS * _coordinate_size(cells)
     wrong, ties = wrong_inside(cells, net)
     chosen = _sample(wide, sample, generator)
     exactly = wrong_exactly(cells, net, chosen)
@@ -88,12 +103,13 @@ def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.G
         cells=len(cells),
         area_error=abs(float(cells.areas.sum()) / cells.plane.area - 1),
         euler=len(cells.vertices) - len(cells.edges) + len(cells),
-        unpaired=_unpaired(cells),
+        unpaired=_unpaired(cells) + _misdescribed(cells),
         not_convex=_not_convex(cells, wide),
         wrong_inside=int((wrong & wide).sum()),
         ties=ties,
         too_thin=int((~wide).sum()),
         wrong_across=_wrong_across(cells, net),
+        wrong_outputs=_wrong_outputs(cells, net),
         smallest_width=float(widths.min()),
         close_decisions=cells.close_decisions,
         undecided=cells.undecided,
@@ -146,6 +162,11 @@ def _wrong_at_breakpoints(cells: LineCells, net: Network) -> int:
     return int(wrong.sum())
 
 
+def _coordinate_size(cells: PlaneCells) -> float:
+    """How large the numbers are whose rounding moves vertices: those of a plane far from 0 are no finer than there."""
+    return max(min(1.0, float(cells.plane.origin.norm())), float(np.abs(cells.vertices).max()))
+
+
 def _cell_widths(cells: PlaneCells) -> Floats:
     """Twice the area over the longest side's length: for a triangle, its height on that side."""
     first, second = cells.vertices[cells.corners], cells.vertices[cells._next_corners]
@@ -164,6 +185,14 @@ def _unpaired(cells: PlaneCells) -> int:
     return int(np.abs(among[0] - among[1]).sum())
 
 
+def _misdescribed(cells: PlaneCells) -> int:
+    """How many edges say another layer or length than their site and their ends."""
+    edges, layers = cells.edges, np.array([site.layer for site in cells.sites] + [0])
+    length = np.linalg.norm(cells.vertices[edges.vertices[:, 1]] - cells.vertices[edges.vertices[:, 0]], axis=1)
+    wrong = np.abs(edges.length - length) > 1e3 * EPS * _coordinate_size(cells)
+    return int((wrong | (edges.layer != layers[np.clip(edges.site, -1, len(cells.sites))])).sum())
+
+
 def _not_convex(cells: PlaneCells, wide: Bools) -> int:
     """Wide cells that are not convex polygons, counter-clockwise, to within the rounding of coordinates."""
     following = np.arange(1, len(cells.corners) + 1)
@@ -171,9 +200,23 @@ def _not_convex(cells: PlaneCells, wide: Bools) -> int:
     a, b = cells.vertices[cells.corners], cells.vertices[cells.corners[following]]
     c = cells.vertices[cells.corners[following[following]]]
     (ax, ay), (bx, by) = (b - a).T, (c - b).T
-    size = max(1.0, float(np.abs(cells.vertices).max()))
+    size = _coordinate_size(cells)
     bad = ax * by - ay * bx < -1e3 * EPS * size * (np.hypot(ax, ay) + np.hypot(bx, by))
     return int(((np.logical_or.reduceat(bad, cells.offsets[:-1]) | (cells.areas <= 0)) & wide).sum())
+
+
+def _wrong_outputs(cells: PlaneCells, net: Network) -> int:
+    """Vertices whose outputs are not those of a forward pass there, to within rounding."""
+    if cells.outputs is None:
+        return 0
+    wrong = 0
+    for start in range(0, len(cells.vertices), AT_ONCE):
+        x = cells._points(cells.vertices[start : start + AT_ONCE])
+        claimed, found = cells.outputs[start : start + AT_ONCE], net(x).reshape(len(x), -1).numpy()
+        norm, *norms = (v.flatten(1).norm(dim=1).numpy() for v in (x, *net.preactivations(x)))
+        errors = usual_output_errors(net, norm, np.full(len(x), SAFETY * EPS * cells._size), norms)
+        wrong += int((~(np.abs(claimed - found) <= ALONG_SIDES * errors)).any(axis=1).sum())
+    return wrong
 
 
 def _wrong_across(cells: PlaneCells, net: Network) -> int:

@@ -22,6 +22,7 @@ from regionscope.geometry.predicates import (
     DRIFT,
     EPS,
     ERROR,
+    FAINT,
     FLOOR,
     GAIN,
     INTERPOLATION,
@@ -117,7 +118,8 @@ def computed(doubt, law, v, c):
     """How far a unit's value at a vertex may be from the true one at the computed point, for each of its `rows`."""
     turns, norm = doubt[v, TURNS], doubt[v, NORM]
     interpolated = INTERPOLATION * turns * (law[SIZE] * norm + law[OFFSET])
-    return law[GAIN + c] * doubt[v, ERROR + c] + law[NOISE + c] * norm + law[FLOOR + c] + interpolated
+    faint = FAINT if norm > 0 else 0.0
+    return law[GAIN + c] * doubt[v, ERROR + c] + law[NOISE + c] * norm + law[FLOOR + c] + interpolated + faint
 
 
 @njit(cache=True, nogil=True)
@@ -163,7 +165,11 @@ def classify(vertices, rule, ties, opened):
             above[v, bit >> 6] |= np.uint64(over)
             below[v, bit >> 6] |= np.uint64(under)
             bit += run
-        doubt[v, VALUE], doubt[v, MOVED] = np.sqrt(squares), np.sqrt(moved)
+        faint = False
+        if squares < FAINT:
+            for i in range(units):
+                faint |= values[v, i] != 0
+        doubt[v, VALUE], doubt[v, MOVED] = np.sqrt(squares) + (FAINT if faint else 0.0), np.sqrt(moved)
         opened[v] = unproved
 
 

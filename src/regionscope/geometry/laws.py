@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from regionscope.geometry.patterns import Boundaries, numbered
-from regionscope.geometry.predicates import UNKNOWN_SHARE
+from regionscope.geometry.predicates import FAINT, FAINT_ROW, UNKNOWN_SHARE
 from regionscope.geometry.rounding import STATE, SURE, UNKNOWN, ZERO, Measure, bounds_after, combined, fresh_bound
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
@@ -65,7 +65,9 @@ def law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bo
         bounds.update((r, bound) for r, bound in zip(step.results, made, strict=True) if bound is not None)
     entry, *others = (bounds[v] for v in part.outputs)
     beside = combined([ZERO, *(b.whole for b in others)], np.hypot)
-    law = Law(entry.rows.flatten().numpy() * SURE, entry.row, entry.whole, beside, used, None, passes)
+    rows = entry.rows.flatten().numpy() * SURE
+    rows = np.where(rows > 0, np.maximum(rows, FAINT_ROW), rows)
+    law = Law(rows, entry.row, entry.whole, beside, used, None, passes)
     bounded = np.isfinite(combined([law.whole, beside], np.hypot).gain[0])
     return law if bounded else replace(without_rule(law), unknown=unknown)
 
@@ -99,20 +101,24 @@ def route(net: Network, boundaries: Sequence[Boundaries]) -> Route:
     return known[len(boundaries)]
 
 
-def laws_of(parts: Sequence[Program], sites: Sequence[Site]) -> Iterator[Law]:
-    """The laws of the parts before all sites; after the first round of a tournament, from the end of that round on."""
+def laws_of(parts: Sequence[Program], sites: Sequence[Site | None]) -> Iterator[Law]:
+    """The laws of the parts before all sites; after the first round of a tournament, from the end of that round on.
+
+    The last part, which ends at the output, has a law too if None stands for it behind the sites.
+    """
+    played = [site and site.tournament for site in sites]
     begin = 0
     for number, (part, site) in enumerate(zip(parts, sites, strict=False)):
-        before = sites[number - 1].tournament if number else None
-        if before is None or number == 1 or sites[number - 2].tournament != before:
+        before = played[number - 1] if number else None
+        if before is None or number == 1 or played[number - 2] != before:
             begin = number
         some = parts[begin : number + 1]
         whole = replace(
             part, steps=tuple(s for p in some for s in p.steps), held={i: h for p in some for i, h in p.held.items()}
         )
         known = parts[begin - 1].outputs if begin else (0,)
-        used = any(site.entry in step.used for later in parts[number + 1 :] for step in later.steps)
-        passes = site.tournament is not None and site.tournament == before
+        used = site is not None and any(site.entry in s.used for later in parts[number + 1 :] for s in later.steps)
+        passes = played[number] is not None and played[number] == before
         yield law_of(whole, known, used=used, passes=passes)
 
 
@@ -124,11 +130,41 @@ def usual_errors(
     `norm` (n,) is that of the points, `error` how far off they are, `entering` the norms of what enters each site. Or
     `linear`, of tangents instead of points: constants do not count.
     """
+    return _errors(route(net, numbered(net.sites)).laws, norm, error, entering, linear, 1)
+
+
+def proved_errors(
+    net: Network, norm: Floats, error: Floats, entering: Sequence[Floats], *, linear: bool = False
+) -> list[Floats]:
+    """The same as a proof, and of the outputs too, (n, outputs), which come last."""
+    found = _errors(_laws_to_output(net), norm, error, [*entering, np.zeros_like(norm)], linear, 0)
+    return [np.where(np.isnan(e), np.inf, e) for e in found]
+
+
+def usual_output_errors(net: Network, norm: Floats, error: Floats, entering: Sequence[Floats]) -> Floats:
+    """How far from the true numbers the outputs of a frozen network usually are, (n, outputs)."""
+    return _errors(_laws_to_output(net), norm, error, [*entering, np.zeros_like(norm)], False, 1)[-1]
+
+
+def _laws_to_output(net: Network) -> list[Law]:
+    """The laws of the parts before all sites and of the last part, which ends at the output."""
+    known: dict[str, list[Law]] = vars(net)  # kept with the frozen network, as its routes are
+    if "_laws_to_output" not in known:
+        way = route(net, numbered(net.sites))
+        known["_laws_to_output"] = list(laws_of([*way.parts, way.last], [*net.sites, None]))
+    return known["_laws_to_output"]
+
+
+@np.errstate(all="ignore")  # what is infinite is no bound
+def _errors(
+    laws: Sequence[Law], norm: Floats, error: Floats, entering: Sequence[Floats], linear: bool, c: int
+) -> list[Floats]:
+    """Bounds of one of the two kinds, from law to law."""
     errors = []
-    for each, value in zip(route(net, numbered(net.sites)).laws, entering, strict=True):
+    for each, value in zip(laws, entering, strict=True):
         law = each.linear() if linear else each
         norm = norm if law.unknown is None else np.maximum(norm, value)
-        spread, handed_on = (m.gain[1] * error + m.noise[1] * norm + m.floor[1] for m in (law.row, law.state))
-        errors.append(np.asarray(law.rows * spread[:, None]))
+        spread, handed_on = (m.gain[c] * error + m.noise[c] * norm + m.floor[c] for m in (law.row, law.state))
+        errors.append(np.asarray(law.rows * (spread + FAINT * (norm > 0))[:, None]))
         error, norm = handed_on, law.norm_after(norm, value)
     return errors

@@ -28,6 +28,8 @@ COLLINEAR = 1e-10  # three points whose triangle is flatter than this share of i
 ORTHONORMAL = 1e-9
 FRAME = 1e-5  # the same for directions of neighbourhoods, which may come in float32
 MISPLACED = 1e-5  # a vertex that may be farther from its true place than this share of the domain is placed exactly
+FAINT = 1e-150  # more than numbers can lose that are too small for a float64, or for the square of one
+FAINT_ROW = 1e-100  # no row that is not zero counts for less, so that its product with that is a number
 CONVEX = 1e-12  # a corner that turns inward by no more than this share of the domain's size is straight
 
 # columns of doubt; ERROR and SHIFT have two, proof and usual

@@ -231,6 +231,10 @@ class Exact:
             grids.update(dict.fromkeys(step.results, grid))
         return grids, obstacle
 
+    def has(self, value: int) -> bool:
+        """Whether this value of the network can be had exactly."""
+        return value in self._analysed[0]
+
     @property
     def obstacle(self) -> str | None:
         """What stands in the way of exact arithmetic, if anything does."""

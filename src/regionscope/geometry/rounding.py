@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.pieces import Pieces, pieces
-from regionscope.geometry.predicates import EPS, SAFETY
+from regionscope.geometry.predicates import EPS, FAINT, SAFETY
 from regionscope.tracing import activations
 from regionscope.tracing.steps import Step, Value, indices
 from regionscope.types import Floats
@@ -171,12 +171,11 @@ def moved(step: Step, bound: Bound, live: int, constants: Mapping[int, Any]) -> 
 def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound:
     """Any operation y = A x + … + b whose coefficients are its constants or fixed numbers of one sign."""
     chooses = step.name in CHOICES and not step.named.get("accumulate")
-    unit = np.zeros(2) if chooses else rounding(1)
+    matrices = [coefficients(step, v, live, bounds, constants) for v in live]
+    rounds = np.zeros(2) if chooses else rounding(sum(norms.terms for norms in matrices))  # in any order, b first even
     rows, row, wholes = None, ZERO, []
-    for v in live:
-        norms = coefficients(step, v, live, bounds, constants)
+    for v, norms in zip(live, matrices, strict=True):
         bound = bounds[v]
-        rounds = np.zeros(2) if chooses else rounding(norms.terms)
         wholes.append(bound.whole.times(norms.pair).rounded(rounds, norms.frobenius / max(norms.pair[0], 1e-300)))
         if norms.terms <= 1:
             mine, shared = norms.scaled_rows, bound.row
@@ -191,7 +190,7 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: 
         row,
         combined(wholes, np.hypot if chooses else np.add),
         constant_part(step, live, bounds, constants),
-        unit,
+        rounds,
     )
     if step.name == "sub" and len(live) == 2 and step.named.get("alpha", 1) == 1:
         a, b = (bounds[v] for v in live)
@@ -202,7 +201,7 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: 
 
 def with_added(step: Step, rows: Tensor, row: Measure, whole: Measure, constant: Tensor, unit: Pair) -> Bound:
     """The bound of A x + b from that of A x: b counts as another column of A."""
-    norm, size = float(constant.norm()), float(rows.norm())
+    norm, size = float(norms_of(constant)), float(norms_of(rows))
     if norm == 0:
         return fresh_bound(step.results[0], rows, row, whole)
     scale = norm / size if size else norm
@@ -244,13 +243,14 @@ def coefficients(
     squares = times * along(torch.square, ones)
     count = TERMS.get(step.name, lambda *_: int(along(present, ones).max()) if sums.numel() else 1)
     terms = count(step, x, sums)
-    frobenius = float(squares.sum().sqrt())
+    rows = torch.where(squares < FAINT, sums, squares.sqrt())  # of tiny squares the root is no number; sums are more
+    frobenius = float(norms_of(rows))
     spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() * x.numel() else 0.0
     if step.name == "convolution" and step.named["input"].index == v:
         spectral = min(spectral, convolution_norm(step, constants))
     usual = min(spectral, frobenius / math.sqrt(max(x.numel(), 1)))
     return Norms(
-        squares.sqrt(),
+        rows,
         along(torch.abs, x) if terms <= 1 else sums,
         SURE * np.array([spectral, usual]),
         frobenius,
@@ -309,7 +309,7 @@ def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: M
     if live != [rows.index] or added in live or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
         return None
     W, x = constants[matrix.index], bounds[rows.index]
-    columns, frobenius = W.norm(dim=0), float(W.norm())
+    columns, frobenius = norms_of(W, dim=0), float(norms_of(W))
     unit = rounding(W.shape[0])
     norms = SURE * np.array([spectral := spectral_norm(W), min(spectral, frobenius / math.sqrt(W.shape[0]))])
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
@@ -323,9 +323,17 @@ def rounding(terms: int) -> Pair:
     return np.array([(terms + 4) * EPS, SAFETY * EPS])
 
 
+def norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
+    """The 2-norm, also of numbers whose squares are too small or too large for a float64."""
+    largest = tensor.abs().max() if tensor.numel() else tensor.new_zeros(())
+    usable = bool((largest > 0) & largest.isfinite())
+    norms: Tensor = torch.linalg.vector_norm(tensor / largest if usable else tensor, dim=dim)
+    return largest * norms if usable else norms
+
+
 def spectral_norm(matrix: Tensor) -> float:
     """An upper bound of the largest singular value s: s^2 of G = W W' is at most |G^k|_F^(1/k)."""
-    size = float(matrix.norm())
+    size = float(norms_of(matrix))
     if size == 0 or min(matrix.shape) == 1:
         return size
     scaled = matrix / size

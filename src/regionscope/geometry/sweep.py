@@ -25,6 +25,7 @@ from regionscope.geometry.patterns import Boundaries, columns_of, numbered, piec
 from regionscope.geometry.predicates import (
     DOUBTS,
     ERROR,
+    FAINT,
     INTERPOLATION,
     MOST_TURNS,
     NORM,
@@ -61,7 +62,7 @@ class Sweep:
         self.vertices, self.state = len(start.points), [Rows.of(start.points.numpy())]
         self.doubt = np.zeros((self.vertices, DOUBTS))  # see `predicates`
         self.doubt[:, [ERROR, ERROR + 1]] = start.error[:, None]
-        self.doubt[:, NORM] = start.points.norm(dim=1).numpy()
+        self.doubt[:, NORM] = (start.points.norm(dim=1) + FAINT * (start.points != 0).any(dim=1)).numpy()
         self.outputs: Floats | None = None
         self._directions = start.directions
         self._drift = MOST_TURNS * INTERPOLATION * start.largest

@@ -29,6 +29,7 @@ OF_COMPLEXITY = (
 )
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def bounds(
     model: Model | Network, data: Data, *, sigma: float = 0.05, eta: float | None = None, eps: float = 0.1,
     draws: int = 4, constants_from: str = "product", generator: torch.Generator | None = None,

@@ -21,6 +21,7 @@ ORDERED = 1024  # points that are put in order together
 FLOATS_AT_ONCE = 1 << 24  # of noise
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def local_complexity(
     model: Model | Network,
     data: Data,

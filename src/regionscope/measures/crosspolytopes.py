@@ -96,7 +96,8 @@ def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Te
     """
     n, dtype = len(centres), centres.numpy().dtype
     widths = np.array([centres.shape[1], *(len(layer.biases) for layer in layers)])
-    found = Extremes(*(np.empty((n, widths.sum()), dtype) for _ in range(2)), np.zeros(n, np.bool_))
+    low, high = (np.empty((n, widths.sum()), dtype) for _ in range(2))
+    found = Extremes(low, high, np.zeros(n, np.bool_))
     flat = Layer(*(np.concatenate([a.ravel() for a in parts]) for parts in zip(*layers, strict=True)))
     spokes = arms.mT.contiguous().numpy()  # (1 or n, k, P)
     at_once = -(-n // torch.get_num_threads())

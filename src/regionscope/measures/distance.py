@@ -12,15 +12,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from regionscope.geometry.predicates import ROUNDING
+from regionscope.geometry.predicates import EPS, ROUNDING
 from regionscope.machine import points_at_once
 from regionscope.measures.classification import checked_labels, label_leads
 from regionscope.measures.good import good_masks
 from regionscope.measures.jacobians import Directions, Routes, exact_directions, tangent_floats, unit_directions
-from regionscope.measures.noise import slope_errors
+from regionscope.measures.noise import (
+    constant_in_their_regions,
+    proved_slope_errors,
+    proved_value_errors,
+    slope_errors,
+)
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, Site
 from regionscope.types import Array, Data, Model
 
 NORMS = {"l2": 2.0, "l1": float("inf"), "linf": 1.0}  # distance -> the norm of gradients that belongs to it
@@ -42,6 +47,7 @@ class Distance(Estimate):
         return super().columns() | {name: place for name, place in places.items() if place is not None}
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def boundary_distance(
     model: Model | Network,
     data: Data,
@@ -137,7 +143,7 @@ def _nearest(
     unit = site.clone()
     masks = good_masks(net, x) if good and net.sites else None
     found = _values_and_slopes(routes, x, norm)
-    for number, ((z, slopes), flat) in enumerate(zip(found, _flat_units(precise, found, norm), strict=True)):
+    for number, ((z, slopes), flat) in enumerate(zip(found, _flat_units(precise, x, found, norm), strict=True)):
         reachable = ~flat if masks is None else ~flat & masks[number]
         safe = torch.where(reachable, slopes, 1.0)
         for b in net.sites[number].breakpoints:
@@ -148,13 +154,23 @@ def _nearest(
     return best, site, unit
 
 
-def _flat_units(net: Network | None, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
-    """Units of each site (n, units) whose slope is 0, or so small that it may be rounding: they reach no boundary."""
+def _flat_units(net: Network | None, x: Tensor, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
+    """Units of each site (n, units) that are constant around the points x: they reach no boundary.
+
+    Their slope is 0, or so small that it may be rounding and exact arithmetic, where there is any, says that it is.
+    """
     if net is None:
         return [slopes <= 0 for _, slopes in found]
     share = 1.0 if norm == "l2" else math.sqrt(math.prod(net.input_shape))  # other norms differ by this at most
     errors = slope_errors(net, [share * slopes.detach().norm(dim=1) for _, slopes in found])
-    return [slopes <= error for (_, slopes), error in zip(found, errors, strict=True)]
+    small = torch.cat([(slopes > 0) & (slopes <= e) for (_, slopes), e in zip(found, errors, strict=True)], dim=1)
+    point, place = small.nonzero().cpu().T
+    flat = torch.cat([slopes <= 0 for _, slopes in found], dim=1)
+    if len(point):
+        values = [z.flatten(1) for z in net.preactivations(x.detach().cpu().double())]
+        asked = torch.stack([point, *_named(net, point, place)], dim=1)
+        flat[point, place] = constant_in_their_regions(net, values, asked, otherwise=True).to(flat.device)
+    return list(flat.split([site.units for site in net.sites], dim=1))
 
 
 def certified_radius(
@@ -165,7 +181,9 @@ def certified_radius(
     The smaller of the distance to the region's border and, for the region's affine map, to the decision boundary: a
     lower bound on the distance to any adversarial example, and that distance itself where the second is the smaller.
     A tie for the largest output is wrong, as in `robust_accuracy`. Computed in float64 for the function that the
-    weights define, and rounded towards zero. A network that is not piecewise linear has no such radius: an error.
+    weights define, less what rounding may have done by bounds that are proved: in networks so deep that those say
+    nothing, or with an operation without a bound, it is 0. A network that is not piecewise linear has no such radius:
+    an error.
 
     >>> model = torch.nn.Linear(2, 2)
     >>> _ = model.weight.data.copy_(torch.eye(2)), model.bias.data.zero_()
@@ -193,40 +211,52 @@ def certified_radius(
     return Estimate("certified radius", found, exact=True, quantity="length (lower bound on the adversarial distance)")
 
 
-# Radii are short by this share, far more than rounding can leave in a gradient norm or in a quotient.
+# Radii are short by this share, far more than rounding can leave in a norm, a sum of two numbers or a quotient.
 SHORT = 1e-9
 
 
 def _safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
-    """The certified radius of each point (n,), rounded towards zero; 0 where the label's output does not win."""
-    radius = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
-    scale, rows = torch.zeros_like(radius), torch.arange(len(x), device=x.device)
+    """The certified radius of each point (n,), rounded towards zero; 0 where the label's output does not win.
+
+    What rounding may have added to a gap is taken off it, and what it may have taken off a slope is added, by bounds
+    that are proved (see `geometry.rounding`). So a radius above 0 proves all signs at x too. A gap that may be the same
+    everywhere, such as that of two competitors that are one function, counts unless exact arithmetic says it is.
+    """
+    net, rows = routes.net, torch.arange(len(x))
     apart: list[Tensor] = []  # of each chunk, how fast the label's output leaves the others, (n, k)
 
     def on_output(tangents: Tensor) -> None:
         apart.append(routes.along.norms(tangents[:, rows, labels, None] - tangents))
 
     found = _values_and_slopes(routes, x, "l2", on_output)
-    flat = _flat_units(routes.net if found else None, found, "l2")
-    for site, (z, slopes), none in zip(routes.net.sites, found, flat, strict=True):
-        scale = torch.maximum(scale, z.abs().amax(dim=1))
-        for b in site.breakpoints:
-            radius = torch.minimum(radius, _safe_distances((z - b).abs(), slopes.masked_fill(none, 0.0), scale))
-    outputs = routes.net(x).reshape(len(x), -1)
-    ahead = outputs[rows, labels, None] - outputs  # (n, k)
-    ahead[rows, labels] = torch.inf
-    scale = torch.maximum(scale, outputs.abs().amax(dim=1))
-    radius = torch.minimum(radius, _safe_distances(ahead, reduce(torch.hypot, apart), scale))
-    radius = (1 - SHORT) * radius - ROUNDING * x.flatten(1).norm(dim=1)
+    values, outputs = [z for z, _ in found], net(x).reshape(len(x), -1)
+    *errors, error = proved_value_errors(net, x, values)
+    *doubts, doubt = proved_slope_errors(net, [slopes.norm(dim=1) for _, slopes in found], len(x))
+    gaps = [_nearest_breakpoint(site, z) - e for site, z, e in zip(net.sites, values, errors, strict=True)]
+    gaps += [outputs[rows, labels, None] - outputs - error[rows, labels, None] - error]
+    slopes = torch.cat([*(slope for _, slope in found), reduce(torch.hypot, apart)], dim=1)
+    unsure = torch.cat([*doubts, doubt[rows, labels, None] + doubt], dim=1)
+    distances = torch.cat(gaps, dim=1).clamp_min(0) / (slopes + unsure).clamp_min(torch.finfo(x.dtype).tiny)
+    distances[rows, slopes.shape[1] - outputs.shape[1] + labels] = torch.inf
+    distances.masked_fill_((slopes == 0) & (unsure == 0), torch.inf)
+    level = distances.masked_fill(slopes <= unsure, torch.inf).amin(dim=1, keepdim=True)
+    point, place = ((slopes <= unsure) & (distances < level)).nonzero().T
+    asked = torch.stack([point, *_named(net, labels[point], place)], dim=1)
+    constant = constant_in_their_regions(net, values, asked, otherwise=False)
+    distances[point[constant], place[constant]] = torch.inf
+    radius = (1 - SHORT) * distances.amin(dim=1) - ROUNDING * x.flatten(1).norm(dim=1)
     return torch.where(label_leads(outputs, labels) > 0, radius.clamp_min(0), 0.0)
 
 
-def _safe_distances(gaps: Tensor, slopes: Tensor, scale: Tensor) -> Tensor:
-    """The least distance at which a gap closes, (n,), less what rounding can make of it.
+def _nearest_breakpoint(site: Site, z: Tensor) -> Tensor:
+    """How far each unit is from the nearest of its breakpoints, at least."""
+    return torch.stack([(z - b).abs() - 2 * EPS * abs(b) for b in site.breakpoints]).amin(dim=0)
 
-    A value is a sum of terms that are about as large as the values before it (`scale`) or as its slope times |x|. Its
-    rounding is a share of both: the first is taken off the gap here, the second off the distance in the end.
-    """
-    flat = slopes <= 0
-    distances = (gaps - ROUNDING * scale[:, None]) / torch.where(flat, 1.0, slopes)
-    return torch.where(flat, torch.inf, distances).amin(dim=1)
+
+def _named(net: Network, labels: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The value, the entry and what is taken off it, of units and, after these, of the lead of labels over outputs."""
+    ends = torch.tensor([0, *(site.units for site in net.sites)]).cumsum(dim=0)
+    site = torch.searchsorted(ends, place, right=True) - 1
+    entry, last = place - ends[site], site == len(net.sites)
+    value = torch.tensor([*net.entries, net.output])[site]
+    return value, entry, torch.where(last, labels, -1)

@@ -15,6 +15,7 @@ from regionscope.tracing.trace import as_network
 from regionscope.types import Array, Model
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def expected_line_regions(
     model: Model | Network, start: Array, end: Array, *, sigma: float | Sequence[float], samples: int = 1024,
     draws: int = 32, generator: torch.Generator | None = None,
@@ -35,6 +36,7 @@ def expected_line_regions(
     return Estimate("expected regions on the line", counts, quantity="regions")
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def expected_boundary_length(
     model: Model | Network, plane: Plane, *, sigma: float | Sequence[float], samples: int = 1024, draws: int = 32,
     generator: torch.Generator | None = None,

@@ -14,6 +14,7 @@ from regionscope.tracing.program import OnValue, Program
 from regionscope.types import Data, Model
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def good_units(
     model: Model | Network,
     data: Data,
@@ -181,7 +182,8 @@ def _generic_output(
 
     out = program.resume(start, both)[-1].flatten(1)
     weights = torch.linspace(1.0, 2.0, out.shape[1], dtype=out.dtype, device=out.device) ** 0.5
-    return (out * weights).sum()
+    total: Tensor = (out * weights).sum()
+    return total
 
 
 def _still(program: Program) -> Program:

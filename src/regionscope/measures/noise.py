@@ -2,13 +2,21 @@
 
 import math
 from collections.abc import Sequence
+from itertools import islice
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.geometry.laws import usual_errors
+from regionscope.geometry.grids import Grid
+from regionscope.geometry.laws import proved_errors, usual_errors
+from regionscope.geometry.modular import primes_below
 from regionscope.geometry.predicates import EPS
+from regionscope.geometry.rational import CellMaps, Exact, Forms
 from regionscope.tracing.network import Network
+from regionscope.types import Indices
+
+PRIMES = 3  # a form that varies looks constant modulo all of them with a probability below 1e-12
 
 
 def value_errors(net: Network, x: Tensor, values: Sequence[Tensor]) -> list[Tensor]:
@@ -29,3 +37,52 @@ def slope_errors(net: Network, norms: Sequence[Tensor]) -> list[Tensor]:
     entering = [n.detach().double().cpu().numpy() for n in norms]
     errors = usual_errors(net, size, 0 * size, entering, linear=True)
     return [share * torch.from_numpy(e).to(first) for e in errors]
+
+
+def proved_value_errors(net: Network, x: Tensor, values: Sequence[Tensor]) -> list[Tensor]:
+    """How far from the true numbers what enters each site of a frozen network is at most; the outputs come last."""
+    norm, *entering = (v.flatten(1).norm(dim=1).numpy() for v in (x, *values))
+    return [torch.from_numpy(e) for e in proved_errors(net, norm, 0 * norm, entering)]
+
+
+def proved_slope_errors(net: Network, norms: Sequence[Tensor], points: int) -> list[Tensor]:
+    """The same for gradients in float64, along directions that are orthonormal to within some roundings of each."""
+    d = math.prod(net.input_shape)
+    size = np.full(points, math.sqrt(d))
+    entering = [n.detach().double().cpu().numpy() for n in norms]
+    errors = proved_errors(net, size, (2 * d + 64) * EPS * size, entering, linear=True)
+    return [torch.from_numpy(e) for e in errors]
+
+
+def constant_in_their_regions(net: Network, values: Sequence[Tensor], places: Tensor, *, otherwise: bool) -> Tensor:
+    """Which numbers of a frozen network do not vary around their points, in exact arithmetic: (m,).
+
+    `places` (m, 4) names a point each, the value, the entry of it, and the entry that is taken off it or -1; `values`
+    are what enters the sites at all points. On its region a number is an affine form of the input, so it is constant
+    if it is the same at two random points modulo a prime. One that has no exact form is `otherwise`.
+    """
+    if not len(places):
+        return torch.zeros(0, dtype=torch.bool)
+    asked = np.unique(places[:, 0].numpy())
+    exactly = Exact(net.program.pruned([*net.entries, net.output]), {})
+    known = torch.tensor([exactly.has(int(v)) for v in places[:, 1]], dtype=torch.bool)
+    result = torch.full_like(known, otherwise)
+    if not known.any():
+        return result
+    pieces = {
+        site.exit: (z[:, :, None] > torch.tensor(site.breakpoints, dtype=z.dtype)).sum(dim=2).int()
+        for site, z in zip(net.sites, values, strict=True)
+    }
+    generator = torch.Generator().manual_seed(0)
+
+    def points(some: Indices, p: int) -> Tensor:
+        return torch.randint(p, (len(some), 2, *net.input_shape), generator=generator).double()
+
+    cells = CellMaps(points, Grid, lambda some: {value: piece[asked[some]] for value, piece in pieces.items()})
+    here = places[known].numpy()
+    forms = Forms(here[:, 1:], np.zeros(len(here)))
+    found = exactly.residues(
+        cells, np.searchsorted(asked, here[:, 0]), forms, list(islice(primes_below(exactly.largest_modulus), PRIMES))
+    )
+    result[known] = torch.from_numpy((found[:, :, 0] == found[:, :, 1]).all(axis=0))
+    return result

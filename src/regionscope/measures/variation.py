@@ -15,6 +15,7 @@ from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def total_variation(
     model: Model | Network,
     data: Data,
@@ -52,7 +53,9 @@ def total_variation(
             at_once = points_at_once(tangent_floats(net, along), batch_size)
             for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
                 vectors = None if exact else along.drawn(x, (0,), numbers).transpose(0, 1)
-                chosen = _target_rows(route.follow(x, vectors=vectors).movedim(2, 0), net.outputs(x).flatten(1), target)
+                chosen = _target_rows(
+                    route.follow(x, vectors=vectors).movedim(2, 0), net.outputs(x).reshape(len(x), -1), target
+                )
                 if not exact and len(chosen) > 1:
                     raise ValueError(
                         "random directions give no unbiased norm of several outputs together; leave method out, which"
@@ -73,7 +76,7 @@ def _reverse_norms(net: Network, x: Tensor, target: int | str | None, differenti
     """The Frobenius norm of the Jacobian of the outputs that were asked for at points x, by reverse mode."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        outputs = net.outputs(x).flatten(1)
+        outputs = net.outputs(x).reshape(len(x), -1)
         squares = torch.zeros(len(x), dtype=x.dtype, device=x.device)
         for output in _target_rows(outputs.T, outputs, target):
             (gradient,) = torch.autograd.grad(output.sum(), x, retain_graph=True, create_graph=differentiable)

@@ -14,10 +14,11 @@ def line(cells: LineCells, ax: Axes | None = None, *, output: int | None = None)
 
     `output` is the number of the only one to draw.
     """
-    chosen = range(cells.outputs.shape[1]) if output is None else [output]
+    values = cells.corner_outputs
+    chosen = range(values.shape[1]) if output is None else [output]
     layers = max((site.layer for site in cells.sites), default=0)
     ax = ax or new_axes(0.5, entries=layers + len(chosen), below=True)
-    places, values = cells.corners, cells.corner_outputs
+    places = cells.corners
     for k in chosen:
         ax.plot(places, values[:, k], color=f"C{k % 10}", ls=DASHES[k % len(DASHES)], label=f"output {k}")
     low, high = ax.get_ylim()

@@ -23,7 +23,8 @@ def network_and_batches(
     parts = batches(data, batch_size)
     first = next(parts)
     net = as_network(model, first[:1])
-    return net, (net.checked(part).detach() for part in chain([first], parts))
+    checked = (net.checked(part).detach() for part in chain([first], parts))
+    return net, (part.clone() if part.is_inference() else part for part in checked)  # so that it can be differentiated
 
 
 def network_and_points(model: Model | Network, data: Data) -> tuple[Network, Tensor]:
