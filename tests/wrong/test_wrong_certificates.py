@@ -89,6 +89,7 @@ def squared_distances(model: nn.Sequential, x: torch.Tensor, label: int) -> tupl
             slopes = [[s * (v > 0) for s in row] for v, row in zip(value, slopes, strict=True)]
             value = [max(v, Fraction(0)) for v in value]
             continue
+        assert isinstance(part, nn.Linear)
         weight = [[Fraction(w) for w in row] for row in part.weight.tolist()]
         value = [
             sum((w * v for w, v in zip(row, value, strict=True)), Fraction(b))

@@ -126,7 +126,8 @@ def test_without_density_every_unit_counts_once_however_many_breakpoints_it_has(
     activation: nn.Module, good: bool
 ) -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(3, 5), activation, nn.Linear(5, 2)).double()
+    first = nn.Linear(3, 5)
+    model = nn.Sequential(first, activation, nn.Linear(5, 2)).double()
     x = torch.randn(7, 3, dtype=D)
     found = rs.local_complexity(model, x, density=False, good=good, generator=torch.Generator().manual_seed(0))
-    assert found.per_point == pytest.approx(float(model[0].weight.detach().norm(dim=1).sum()), rel=1e-9)
+    assert found.per_point == pytest.approx(float(first.weight.detach().norm(dim=1).sum()), rel=1e-9)

@@ -88,8 +88,9 @@ def test_max_tied_competitors() -> None:
 @pytest.mark.parametrize("radius", [1e-9, 1e-13, 1e-100, 1e6])
 def test_cells_of_tiny_and_huge_planes_are_verified(radius: float) -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3)).double()
-    model[0].bias.data *= radius  # so that boundaries run through the domain
+    first = nn.Linear(2, 8)
+    model = nn.Sequential(first, nn.ReLU(), nn.Linear(8, 3)).double()
+    first.bias.data *= radius  # so that boundaries run through the domain
     cells = rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2, dtype=D), radius=radius))
     certificate = cells.verify()
     assert len(cells) == 8

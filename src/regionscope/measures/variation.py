@@ -53,9 +53,8 @@ def total_variation(
             at_once = points_at_once(tangent_floats(net, along), batch_size)
             for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
                 vectors = None if exact else along.drawn(x, (0,), numbers).transpose(0, 1)
-                chosen = _target_rows(
-                    route.follow(x, vectors=vectors).movedim(2, 0), net.outputs(x).reshape(len(x), -1), target
-                )
+                outputs = net.outputs(x).reshape(len(x), -1)
+                chosen = _target_rows(route.follow(x, vectors=vectors).movedim(2, 0), outputs, target)
                 if not exact and len(chosen) > 1:
                     raise ValueError(
                         "random directions give no unbiased norm of several outputs together; leave method out, which"
