@@ -197,3 +197,29 @@ def test_writing_where_entries_are_repeated_or_apart_is_done_right() -> None:
         lambda x: torch.cat([x[:, :3], F.relu(x[:, :3])], dim=1),
         x,
     )
+
+
+def test_numbers_written_twice_into_one_place() -> None:
+    """Which of them stays is not said, and torch's derivative takes all of them for the one."""
+
+    def twice(x: Tensor) -> Tensor:
+        h = 2 * x
+        h[:, [1, 1]] = x[:, 2:4]
+        return h.relu()
+
+    places = torch.tensor([[0, 0]])
+    for function in (
+        twice,
+        lambda x: x.scatter(1, places.expand(len(x), 2), x[:, 2:4]).relu(),
+        lambda x: x.index_copy(1, places[0], x[:, 2:4]).relu(),
+    ):
+        for smooth in (False, True):
+            with pytest.raises(rs.UnsupportedModel, match="into one place; add them up"):
+                rs.trace(function, torch.randn(3, 6), allow_smooth=smooth)
+
+    def zeros(x: Tensor) -> Tensor:
+        h = 2 * x
+        h[:, [1, 1]] = 0
+        return h.relu()
+
+    assert_same_measures(zeros, lambda x: F.relu(2 * x * torch.tensor([1.0, 0, 1, 1, 1, 1])), torch.randn(3, 6))

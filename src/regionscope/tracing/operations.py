@@ -177,6 +177,21 @@ def _keeps(arguments: Mapping[str, Any]) -> bool:
     return not arguments.get("training") and (dtype is None or dtype.is_floating_point)
 
 
+def writes_twice(call: Call) -> bool:
+    """Whether input-dependent numbers are written into one place more than once: torch says not which one stays."""
+    given, fixed = call.arguments, call.live.isdisjoint({"index", "indices"})
+    if not fixed or call.live.isdisjoint(_WRITTEN) or given.get("accumulate"):
+        return False
+    times = torch.zeros(given["self"].shape, dtype=torch.long, device=given["self"].device)
+    if call.name in ("index_put", "_unsafe_index_put"):
+        times = aten.index_put.default(times, given["indices"], times.new_ones(()), accumulate=True)
+    elif call.key == "scatter.src":
+        times.scatter_add_(given["dim"], given["index"], torch.ones_like(given["index"]))
+    elif call.name == "index_copy":
+        times.index_add_(given["dim"], given["index"], torch.ones_like(given["source"], dtype=torch.long))
+    return bool((times > 1).any())
+
+
 def linear_arguments(step: Step, live: Set[str]) -> frozenset[str]:
     """The arguments in which an affine operation is affine together with the live ones; empty if it is not affine.
 

@@ -145,6 +145,8 @@ class Recorder(TorchDispatchMode):
             self._refuse(call, f"reads {why}")
         if call.arguments.get("training") and call.arguments.get("running_mean") is not None:
             self._refuse(call, "is batch norm in train mode, which mixes the points of a batch; call model.eval()")
+        if operations.writes_twice(call):
+            self._refuse(call, "writes several input-dependent numbers into one place; add them up or write one")
         if call.live and call.schema.written and call.schema.twin is None:
             self._refuse(call, "writes into a tensor given as out=; assign the result instead")
         if call.live and call.schema.written and not isinstance(call.arguments["self"], Tensor):
