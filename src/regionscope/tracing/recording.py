@@ -103,7 +103,7 @@ class Recorder(TorchDispatchMode):
             return call.run()
         if call.writes_entries and any(map(overlapping, tensors(call.arguments.get("self")))):
             self._refuse(call, "writes into a tensor whose entries share memory, as unfold makes them; clone it first")
-        if call.key in PLAYED and call.live == {"self"}:
+        if call.key in PLAYED and call.live and call.live <= {"self", "min", "max"}:
             return self._play(call)
         self._check_pure(call)
         if call.key in activations.PAIRWISE and call.live:
@@ -215,7 +215,8 @@ class Recorder(TorchDispatchMode):
         x = call.arguments["self"]
         expected = x if call.schema.written else tensors(call.run())[0]
         name = self._site_name(kind)
-        self._playing = _Playing(kind, name, self.ledger.fact(x).layer + 1)
+        behind = max(self.ledger.fact(t).layer for a in call.arguments.values() for t in tensors(a))
+        self._playing = _Playing(kind, name, behind + 1)
         try:
             with self:
                 winner = simpler(call.arguments, tuple(expected.shape))
