@@ -96,6 +96,10 @@ DEPENDENT: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "triangular product": (lambda x: F.relu(torch.tril(torch.ones(len(x), len(x))) @ LINEAR(x)), "mm"),
     "rolled": (lambda x: LINEAR(x).relu().roll(1, 0), "another order"),
     "sorted": (lambda x: F.relu(LINEAR(x) - LINEAR(x).flip(0)), "sub|aten"),
+    "two points": (lambda x: LINEAR(x).abs() if len(x) == 2 else LINEAR(x).relu(), "numbers of points"),
+    "many points": (lambda x: LINEAR(x).abs() if len(x) > 32 else LINEAR(x).relu(), "numbers of points"),
+    "but the first eight": (lambda x: torch.cat([LINEAR(x[:8]).relu(), LINEAR(x[8:])]), "numbers of points"),
+    "every tenth": (lambda x: LINEAR(x).relu() + (torch.arange(len(x)) % 10 == 9)[:, None], "numbers of points"),
 }
 
 

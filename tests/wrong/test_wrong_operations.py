@@ -1,6 +1,8 @@
 """What operations really compute: arguments, further outputs, and values that leave torch."""
 
+import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -83,6 +85,20 @@ def test_numpy_control_flow(name: str) -> None:
     L = nn.Linear(2, 4)
     with pytest.raises(rs.UnsupportedModel, match=r"outside torch|data-dependent"):
         rs.trace(lambda x: F.relu(L(x)) if OUTSIDE[name](x) else -L(x), torch.zeros(1, 2))
+
+
+def test_values_that_leave_torch_unseen_are_noticed_far_away() -> None:
+    def in_another_thread(x: Tensor) -> Tensor:
+        with ThreadPoolExecutor(1) as pool:
+            return x.relu() + pool.submit(F.relu, x - 20).result()
+
+    def through_bytes(x: Tensor) -> Tensor:
+        copied: Tensor = pickle.loads(pickle.dumps(x))
+        return x.relu() + (copied + 20).clamp(max=0)
+
+    for function in (in_another_thread, through_bytes):
+        with pytest.raises(rs.UnsupportedModel, match="does not reproduce the model at other inputs"):
+            rs.trace(function, torch.zeros(1, 2))
 
 
 def test_sparse_constant() -> None:

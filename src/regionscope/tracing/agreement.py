@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +20,9 @@ AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-4}
 ROUNDING = {torch.float64: 1e-14, torch.float32: 4e-6}  # or to this share of the largest value on the way
 # which of the points that are tried form a batch; the first batch is recorded too, to name what mixes its points
 COMPOSITIONS = ((2, 0, 1), (1, 2), (4, 3, 2, 1, 0, 3, 5))
+CROWD = 70  # points of one more batch, fewer if the values of so many are more than these; none if fewer than seven
+ENTRIES = 2**22
+FAR = 1000.0  # how much farther away a piecewise-linear network is compared with the model, too
 ALL_SITES = -1
 SHAKES, SHAKEN = 8, 64.0  # how often rounding is imitated; it may be so many times worse than that, as sums are long
 
@@ -70,15 +74,17 @@ def check_batches(network: Network, forward: Forward, alone: Recording, points: 
     expected = values[network.output].reshape(len(points), *network.output_shape)
     batch, *others = (list(batch) for batch in COMPOSITIONS)
     first = forward.seen(points[batch], alone)
-    for i in range(2):
-        one = forward.plain(points[i : i + 1]).reshape(expected[i].shape)
-        alike = _agree(one, expected[i], 0.0) or _agree(one, expected[i], first.largest)
-        if not alike and not torch.equal(one, network(points[i : i + 1])[0]):
-            raise UnsupportedModel(
-                "the traced program does not reproduce the model at other inputs: forward computes with"
-                " input-dependent values outside torch or keeps a state"
-            )
+    if not all(_agrees_alone(network, forward, points[i : i + 1], first) for i in range(2)) or not _agrees_far_away(
+        network, forward, points[:1], first
+    ):
+        raise UnsupportedModel(
+            "the traced program does not reproduce the model at other inputs: forward computes with"
+            " input-dependent values outside torch or keeps a state"
+        )
     outputs = [(batch, first.output), *((other, forward.plain(points[other])) for other in others)]
+    if crowd := _crowd(network, len(points)):
+        with suppress(Exception):  # it may not take so many
+            outputs.append((crowd, forward.plain(points[crowd])))
     for chosen, output in outputs:
         if output.dim() == 0 or len(output) != len(chosen):
             raise UnsupportedModel(
@@ -92,6 +98,31 @@ def check_batches(network: Network, forward: Forward, alone: Recording, points: 
     ):
         return
     raise UnsupportedModel(f"a point's values depend on the other points of its batch{_culprit(forward, points)}")
+
+
+def _agrees_alone(network: Network, forward: Forward, x: Tensor, seen: Any, share: float = 1.0) -> bool:
+    """Whether the network is the model at a point alone."""
+    expected = network(x)
+    found = forward.plain(x).reshape(expected.shape)
+    return torch.equal(found, expected) or _agree(found, expected, 0.0) or _agree(found, expected, share * seen.largest)
+
+
+def _agrees_far_away(network: Network, forward: Forward, x: Tensor, seen: Any) -> bool:
+    """Whether it is at x and at -x, much farther away, as far as the model goes there."""
+    if not network.piecewise_linear:  # whose rounding may grow in any way
+        return True
+    for far in (FAR * x, -FAR * x):
+        with suppress(Exception):
+            if forward.plain(far).isfinite().all() and not _agrees_alone(network, forward, far, seen, FAR):
+                return False
+    return True
+
+
+def _crowd(network: Network, points: int) -> list[int]:
+    """A large batch made of so many points, in turn."""
+    entries = sum(math.prod(shape) for shape in network.program.shapes.values())
+    size = min(CROWD, ENTRIES // max(entries, 1))
+    return [5 * i % points for i in range(size)] if size > max(map(len, COMPOSITIONS)) else []
 
 
 def _compared_sites(
@@ -171,7 +202,7 @@ def _culprit(forward: Forward, points: Tensor) -> str:
             numbers = [(each.seen or {})[v].flatten() for each, v in zip(ledgers, values, strict=True)]
             if not _same_numbers(numbers[0], torch.cat(numbers[1:]), scale):
                 return f": {ledgers[0].facts[values[0]].place} mixes them or asks for their number"
-    return ": they come out in another order"
+    return ": they come out in another order, or it does different things for different numbers of points"
 
 
 def _same_numbers(a: Tensor, b: Tensor, scale: float, error: Tensor | None = None) -> bool:
