@@ -4,6 +4,7 @@ import copy
 import pickle
 import random
 import threading
+from collections import deque
 
 import numpy as np
 import pytest
@@ -40,6 +41,50 @@ def test_buffer_reassigned() -> None:
     assert net.units == 6
     assert model.mean is buffer and torch.equal(buffer, torch.zeros(6))
     assert model.calls == 0 and not hasattr(model, "last")
+
+
+class Untidy(nn.Module):
+    """Changes what it holds in every way, some of it for large batches only."""
+
+    counts: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.log = nn.Linear(4, 6), {"sizes": [0], "calls": {"all": 0}}
+        self.seen, self.last, self.array = {0}, deque([0], maxlen=2), np.zeros(2)
+        self.register_buffer("counts", torch.zeros(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.log["sizes"].append(len(x))  # type: ignore[union-attr]
+        self.log["calls"]["all"] += 1  # type: ignore[call-overload, index]
+        self.seen.add(len(x))
+        self.last.append(len(x))
+        self.array += 1
+        if len(x) > 3:
+            self.counts += 1
+        self.linear.bias.requires_grad_(False)
+        self.linear.bias.grad = torch.ones(6)
+        self.linear.weight.data = self.linear.weight.data.clone()
+        return F.relu(self.linear(x))
+
+
+def test_whatever_forward_changes_is_put_back() -> None:
+    model = Untidy()
+    weight = model.linear.weight.data_ptr()
+    assert rs.trace(model, torch.randn(2, 4)).units == 6
+    assert model.log == {"sizes": [0], "calls": {"all": 0}}
+    assert model.seen == {0} and list(model.last) == [0] and model.array.tolist() == [0, 0]
+    assert model.counts.tolist() == [0, 0]
+    assert model.linear.bias.requires_grad and model.linear.bias.grad is None
+    assert model.linear.weight.data_ptr() == weight
+
+
+def test_lazy_parameters_are_not_made_by_tracing() -> None:
+    model = nn.Sequential(nn.LazyLinear(3), nn.ReLU())
+    with pytest.raises(ValueError, match="call it once first"):
+        rs.trace(model, torch.randn(2, 4))
+    model(torch.randn(2, 4))
+    assert rs.trace(model, torch.randn(2, 4)).units == 3
 
 
 def test_random_states_stay() -> None:

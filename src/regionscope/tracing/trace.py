@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from regionscope.machine import keep_freed_memory
 from regionscope.points import as_tensor, first_array, first_tensor
@@ -81,6 +82,8 @@ def _checked_example(model: Model, example: Any) -> Tensor:
     if x.dim() < 2 or x.numel() == 0:
         raise ValueError(f"example must be a non-empty batch (n, ...), got shape {tuple(x.shape)}")
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
+    if any(map(is_lazy, parameters)):
+        raise ValueError("the model has parameters without a shape as yet (LazyLinear does); call it once first")
     places = {(p.dtype, p.device) for p in parameters if p.is_floating_point()}
     if len(places) == 1 and (x.dtype, x.device) not in places:
         ((dtype, device),) = places
