@@ -170,6 +170,20 @@ def test_false_refusals(name: str) -> None:
     assert net.verify(x).holds
 
 
+def test_cells_of_a_network_with_a_fixed_grid_have_affine_maps() -> None:
+    x = torch.randn(2, 2, 8, 8, dtype=torch.float64)
+
+    def sampled(x: Tensor) -> Tensor:
+        grid = GRID.double().expand(len(x), -1, -1, -1)
+        return F.grid_sample(x.relu(), grid, align_corners=False).relu()
+
+    cells = rs.line_cells(sampled, x[0], x[1])
+    slopes, _ = cells.affine_maps()
+    start, end = sampled(x).flatten(1).numpy()
+    assert cells.functional_count() > 1
+    assert cells.lengths @ slopes == pytest.approx(end - start)
+
+
 def test_advice_names_only_modules_that_can_be_left_out() -> None:
     with pytest.raises(rs.UnsupportedModel, match="native_layer_norm") as refusal:
         rs.trace(lambda x: F.relu(nn.LayerNorm(6)(x)), torch.randn(2, 6))

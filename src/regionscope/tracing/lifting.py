@@ -256,6 +256,40 @@ def _folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [m.reshape(n, *shapes[r]) if r in shapes else m for m, r in zip(made, step.results, strict=True)]
 
 
+class _Sampled(torch.autograd.Function):
+    """grid_sampler on a fixed grid. It is linear, so its own derivative; torch has none in forward mode."""
+
+    @staticmethod
+    def forward(x: Tensor, operation: Any, settings: tuple[Any, ...]) -> Any:
+        return operation(x, *settings)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        x, ctx.operation, ctx.settings = inputs
+        ctx.x = x.new_zeros(()).expand(x.shape)  # only its shape matters
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Any:  # type: ignore[override]
+        return _Sampled.apply(tangent, ctx.operation, ctx.settings)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        flat = ctx.x.dim() == 4
+        backward = aten.grid_sampler_2d_backward if flat else aten.grid_sampler_3d_backward
+        return backward(gradient.contiguous(), ctx.x.contiguous(), *ctx.settings, [True, False])[0], None, None
+
+
+def _sampled(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    if step.used & shapes.keys() != {step.named["input"].index} or step.named["input"] == step.named["grid"]:
+        return None
+    given = _given(step, values)
+    x, grid = given["input"], given["grid"]
+    grids = grid.expand(len(x), *grid.shape).flatten(0, 1)
+    settings = grids, *(given[name] for name in ("interpolation_mode", "padding_mode", "align_corners"))
+    made = _Sampled.apply(x.flatten(0, 1), step.operation, settings)  # type: ignore[no-untyped-call]
+    return [made.unflatten(0, x.shape[:2])]
+
+
 def _normalised(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Batch norm with fixed statistics, channel by channel; with those of its input it is left to vmap."""
     if step.named.get("training"):
@@ -351,6 +385,7 @@ RULES: dict[str, Rule] = {
         " _upsample_bilinear2d_aa _upsample_bicubic2d_aa im2col col2im max_pool2d_with_indices"
         " max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d pixel_shuffle pixel_unshuffle",
     ),
+    **_each(_sampled, "grid_sampler_2d grid_sampler_3d"),
     **_each(_normalised, "native_batch_norm _native_batch_norm_legit_no_training"),
     **_each(_multiplied, "mm bmm"),
     **_each(_added_product, "addmm"),
