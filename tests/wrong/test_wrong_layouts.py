@@ -146,3 +146,37 @@ def test_terms_that_cancel_hide_no_table_by_position() -> None:
     model = cancelling(torch.float32)
     with pytest.raises(rs.UnsupportedModel, match=r"other points of its batch.*add"):
         rs.trace(lambda x: torch.cat([model(x), x + 0.01 * TABLE[: len(x)]], dim=1), torch.randn(4, 6))
+
+
+def test_numbers_alone() -> None:
+    """A loop that takes numbers out of every point has the regions of the same function of rows."""
+    torch.manual_seed(0)
+    a, b = nn.Linear(4, 3).double(), nn.Linear(4, 5).double()
+
+    def rows(x: Tensor) -> Tensor:
+        z = a(x)
+        best = torch.maximum(z[:, :1], F.leaky_relu(z[:, 1:2], 0.1)) - z[:, 2:].abs()
+        return best + b(x).amax(dim=1, keepdim=True)  # type: ignore[no-any-return]
+
+    def numbers(x: Tensor) -> Tensor:
+        made = []
+        for point in x:
+            first, second, third = a(point)
+            made.append(torch.maximum(first, F.leaky_relu(second, 0.1)) - third.abs() + b(point).max())
+        return torch.stack(made)
+
+    x = torch.randn(6, 4, dtype=D)
+    net = rs.trace(numbers, x)
+    assert net(x).shape == (6,) and net.units == rs.trace(rows, x).units
+    assert len(rs.line_cells(net, x[0], x[1])) == len(rs.line_cells(rows, x[0], x[1]))
+    cells, expected = (rs.plane_cells(f, rs.Plane.through(*x[:3])) for f in (numbers, rows))
+    assert len(cells) == len(expected) and cells.verify().holds
+    for measure in (
+        lambda f: rs.boundary_crossings(f, x, radius=0.5, frame=np.eye(4)),
+        lambda f: rs.boundary_distance(f, x),
+        lambda f: rs.total_variation(f, x),
+        lambda f: rs.total_variation(f, x, method="jacobian"),
+        lambda f: rs.local_rank(f, x, eps=0),
+        lambda f: rs.good_units(f, x),
+    ):
+        assert measure(numbers).per_point == pytest.approx(measure(rows).per_point, rel=1e-9)

@@ -5,6 +5,7 @@ import pickle
 import random
 import threading
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,13 +51,14 @@ class Untidy(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.linear, self.log = nn.Linear(4, 6), {"sizes": [0], "calls": {"all": 0}}
+        self.linear = nn.Linear(4, 6)
+        self.log: dict[str, Any] = {"sizes": [0], "calls": {"all": 0}}
         self.seen, self.last, self.array = {0}, deque([0], maxlen=2), np.zeros(2)
         self.register_buffer("counts", torch.zeros(2))
 
     def forward(self, x: Tensor) -> Tensor:
-        self.log["sizes"].append(len(x))  # type: ignore[union-attr]
-        self.log["calls"]["all"] += 1  # type: ignore[call-overload, index]
+        self.log["sizes"].append(len(x))
+        self.log["calls"]["all"] += 1
         self.seen.add(len(x))
         self.last.append(len(x))
         self.array += 1

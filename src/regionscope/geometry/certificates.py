@@ -19,7 +19,7 @@ from regionscope.geometry.laws import usual_output_errors
 from regionscope.geometry.line_cells import LineCells
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.predicates import EPS, SAFETY
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Bools, Floats, Indices
 
 AREA_ERROR = 1e-9  # of the sum of areas, relative to the domain's
@@ -213,7 +213,7 @@ def _wrong_outputs(cells: PlaneCells, net: Network) -> int:
     for start in range(0, len(cells.vertices), AT_ONCE):
         x = cells._points(cells.vertices[start : start + AT_ONCE])
         claimed, found = cells.outputs[start : start + AT_ONCE], net(x).reshape(len(x), -1).numpy()
-        norm, *norms = (v.flatten(1).norm(dim=1).numpy() for v in (x, *net.preactivations(x)))
+        norm, *norms = (as_rows(v).norm(dim=1).numpy() for v in (x, *net.preactivations(x)))
         errors = usual_output_errors(net, norm, np.full(len(x), SAFETY * EPS * cells._size), norms)
         wrong += int((~(np.abs(claimed - found) <= ALONG_SIDES * errors)).any(axis=1).sum())
     return wrong

@@ -12,7 +12,7 @@ from regionscope.geometry.cells import Cells
 from regionscope.geometry.laws import usual_errors
 from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.geometry.settling import exact_pieces
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats
 
@@ -85,7 +85,7 @@ def evaluated(cells: Cells, net: Network, places: Floats, parts: list[Part]) -> 
     x = cells._points(places)
     values = net.preactivations(x)
     rounded = SAFETY * EPS * cells._size
-    norm, *norms = (v.flatten(1).norm(dim=1).numpy() for v in (x, *values))
+    norm, *norms = (as_rows(v).norm(dim=1).numpy() for v in (x, *values))
     errors = usual_errors(net, norm, np.full(len(x), rounded), norms)
     contests = {}
     for number, part in enumerate(parts):
@@ -95,8 +95,8 @@ def evaluated(cells: Cells, net: Network, places: Floats, parts: list[Part]) -> 
             entering, winners = net.program.pruned([source, net.winners[name]]).run(x)
             rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == name]
             error = np.concatenate(rounds, axis=1).max(axis=1, keepdims=True, initial=0.0)
-            contests[number] = Contest(grouped(part.step, entering), winners.flatten(1).numpy(), error)
-    return Evaluation([v.flatten(1).numpy() for v in values], errors, contests)
+            contests[number] = Contest(grouped(part.step, entering), as_rows(winners).numpy(), error)
+    return Evaluation([as_rows(v).numpy() for v in values], errors, contests)
 
 
 def grouped(step: Step, entering: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def grouped(step: Step, entering: Tensor) -> Tensor:
     if "pool" in step.name:
         spatial = len(step.named.get("kernel_size") or step.named["output_size"])
         return entering.flatten(-spatial).flatten(1, -2)
-    return entering.movedim(step.named["dim"] % (entering.dim() - 1) + 1, -1).flatten(1, -2)
+    return entering.movedim(step.named["dim"] % (entering.dim() - 1) + 1, -1)[:, None].flatten(1, -2)
 
 
 def wrong_inside(cells: Cells, net: Network) -> tuple[Bools, int]:

@@ -18,7 +18,7 @@ from regionscope.geometry.segments import Segments
 from regionscope.geometry.sweep import Sweep, exact, say_if_compiling, sweep
 from regionscope.points import as_tensor
 from regionscope.tracing.ledger import UnsupportedModel
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.trace import as_network
 from regionscope.types import Array, Floats, Indices, Ints, Model, Words
 
@@ -319,7 +319,7 @@ def _named_at_corners(cells: LineCells) -> LineCells:
         return cells
     net, site, unit = cells._any_net, cells.site.copy(), cells.unit.copy()
     before, after = (net.patterns(cells.at(cells.centres[which + side])) for side in (0, 1))
-    values = [v.flatten(1) for v in net.preactivations(cells.at(cells.breakpoints[which]))]
+    values = [as_rows(v) for v in net.preactivations(cells.at(cells.breakpoints[which]))]
     off = torch.cat([
         (v[..., None] - torch.tensor(s.breakpoints, dtype=v.dtype)).abs().amin(dim=2)
         for v, s in zip(values, net.sites, strict=True)

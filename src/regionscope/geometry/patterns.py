@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regionscope.geometry.predicates import words
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.types import Ints, Words
 
 
@@ -102,7 +102,7 @@ def columns_of(boundaries: Sequence[Boundaries], net: Network) -> list[Column]:
 def winners(net: Network, tournament: str, x: Tensor) -> Words:
     """Who wins a tournament at points x, packed: (n, words)."""
     (won,) = net.program.pruned([net.winners[tournament]]).run(x)
-    won = won.flatten(1)
+    won = as_rows(won)
     packed = np.zeros((len(x), 2 * words(32 * won.shape[1])), np.int32)
     packed[:, : won.shape[1]] = won.numpy()
     return packed.view(np.uint64)

@@ -49,7 +49,7 @@ from regionscope.geometry.pieces import Pieces, pieces
 from regionscope.geometry.rounding import NORMS, NUMBERS, norm_constants
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.lifting import aligned, lifted
-from regionscope.tracing.network import Site
+from regionscope.tracing.network import Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step, Value
 from regionscope.types import Floats, Indices
@@ -367,7 +367,7 @@ class Exact:
                 values = part.resume({**known[i], **self._constants(part, p)}, act=Modular(p, self.constants, choices))
                 known[i] = dict(zip(part.outputs, values, strict=True))
             scale = self._analysed[0][site.entry].product(grid).denominator
-            residues = [k[site.entry].flatten(1).long().numpy().astype(object) * (scale % p) % p
+            residues = [as_rows(k[site.entry]).long().numpy().astype(object) * (scale % p) % p
                         for k, p in zip(known, moduli, strict=True)]  # fmt: skip
             numbers = rebuilt(np.stack(residues), moduli)
             above = sum((numbers > Fraction(level) * scale).astype(np.int32) for level in site.breakpoints)

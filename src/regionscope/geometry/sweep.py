@@ -39,7 +39,7 @@ from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge, cut_by_site
 from regionscope.geometry.tournaments import Tournament
 from regionscope.machine import return_freed_memory
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Words
 
@@ -229,7 +229,7 @@ def _evaluated(part: Program, known: tuple[int, ...], state: Sequence[Floats]) -
     given = [torch.from_numpy(rows) for rows in state]
     values = {v: rows.reshape(len(rows), *part.shapes[v]) for v, rows in zip(known, given, strict=True)}
     used = {rows.untyped_storage().data_ptr() for rows in given}
-    made = [value.flatten(1) for value in part.resume(values)]
+    made = [as_rows(value) for value in part.resume(values)]
     return [rows.clone() if rows.untyped_storage().data_ptr() in used else rows for rows in made]
 
 

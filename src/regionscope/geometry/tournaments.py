@@ -18,7 +18,7 @@ from regionscope.geometry.predicates import words
 from regionscope.geometry.rounding import SAME
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.lifting import lifted
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step
 from regionscope.types import Words
@@ -54,12 +54,12 @@ class Tournament:
                 return lifted(step, values, shapes)
             site = leaving[step.results[0]]
             pair = [values[step.named[name].index] for name in ("self", "other")]
-            matches[site.name] = torch.stack([p.flatten(1) for p in pair], dim=-1)
+            matches[site.name] = torch.stack([as_rows(p) for p in pair], dim=-1)
             first = above[site.name].reshape(pair[0].shape) == (PAIRWISE[step.name] == "maximum")
             return [torch.where(first, pair[0], pair[1])]
 
         (winners,) = self.program.resume({self.source: start}, act=act)
-        return winners.flatten(1), matches
+        return as_rows(winners), matches
 
     def constant_matches(self, closed: Tensor, name: str) -> Tensor:
         """The matches of a round in which both are the entrants' first constant, (n, units), given who is `closed`."""
@@ -73,7 +73,7 @@ class Tournament:
                 return lifted(step, values, shapes)
             both = values[step.named["self"].index] & values[step.named["other"].index]
             if leaving[step.results[0]].name == name:
-                found.append(both.flatten(1))
+                found.append(as_rows(both))
             return [both]
 
         start = closed[:, self.entrants.units].reshape(len(closed), *shape)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
 
 ENTRIES = 1 << 24  # a larger matrix is not kept
@@ -91,7 +91,7 @@ def _affine(part: Program, source: int, device: torch.device) -> Affine:
 
     def at(rows: Tensor) -> Tensor:
         value: Tensor = part.resume({source: rows.reshape(len(rows), *shape)})[0]
-        return value.flatten(1)
+        return as_rows(value)
 
     offset = at(torch.zeros(1, inputs, dtype=torch.float64, device=device))[0]
     keep = inputs * len(offset) <= ENTRIES

@@ -25,7 +25,7 @@ from regionscope.measures.noise import value_errors
 from regionscope.points import ARRAYS
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_batches
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.types import Data, Floats, Model
 
 WATCHED = 64  # the deformation is looked at for the first of every so many points
@@ -192,7 +192,7 @@ class Tally:
         """The crossings in one neighbourhood; a unit that is only rounding at all vertices has none."""
         net, counts = bundle.passage.net, np.zeros(len(self.layers))
         x = net.checked(bundle.vertices(which, self.radius, include_centre=self.include_centre).cpu())
-        values = [v.flatten(1) for v in net.preactivations(x)]
+        values = [as_rows(v) for v in net.preactivations(x)]
         for site, z, error in zip(net.sites, values, value_errors(net, x, values), strict=True):
             if site.layer in self.column:
                 real = torch.stack([((z - b).abs() > error).any(dim=0) for b in site.breakpoints]).numpy()

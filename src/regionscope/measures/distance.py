@@ -25,7 +25,7 @@ from regionscope.measures.noise import (
 )
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.types import Array, Data, Model
 
 NORMS = {"l2": 2.0, "l1": float("inf"), "linf": 1.0}  # distance -> the norm of gradients that belongs to it
@@ -167,7 +167,7 @@ def _flat_units(net: Network | None, x: Tensor, found: list[tuple[Tensor, Tensor
     point, place = small.nonzero().cpu().T
     flat = torch.cat([slopes <= 0 for _, slopes in found], dim=1)
     if len(point):
-        values = [z.flatten(1) for z in net.preactivations(x.detach().cpu().double())]
+        values = [as_rows(z) for z in net.preactivations(x.detach().cpu().double())]
         asked = torch.stack([point, *_named(net, point, place)], dim=1)
         flat[point, place] = constant_in_their_regions(net, values, asked, otherwise=True).to(flat.device)
     return list(flat.split([site.units for site in net.sites], dim=1))

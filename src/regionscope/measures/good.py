@@ -9,7 +9,7 @@ from tqdm.auto import tqdm
 
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import OnValue, Program
 from regionscope.types import Data, Model
 
@@ -71,7 +71,7 @@ class Standing:
 
     def leaving(self, site: Site) -> Tensor:
         """What leaves a site, (n, units)."""
-        return self.values[site.exit].flatten(1)
+        return as_rows(self.values[site.exit])
 
     def good_at_breakpoint(self, site: Site, unit: Tensor, level: Tensor, rows: Tensor | None = None) -> Tensor:
         """Whether one unit of a site is good at each point, or at some, when it is at a breakpoint and gives `level`.
@@ -83,7 +83,7 @@ class Standing:
         if rows is not None:
             start, noise = {value: tensor[rows] for value, tensor in start.items()}, [d[rows] for d in noise]
         left = start[site.exit]
-        moved = left.flatten(1).scatter(1, unit[:, None], level[:, None]).requires_grad_()
+        moved = as_rows(left).scatter(1, unit[:, None], level[:, None]).requires_grad_()
         with torch.enable_grad():
             start[site.exit] = moved.reshape(left.shape)
             out = _generic_output(self.net, self.behind[site.exit], start, noise, lambda *_: None)
@@ -124,7 +124,7 @@ def _masks_and_values(
         out = _generic_output(net, program, start, noise, on_value)
         found = torch.autograd.grad(out, [seen[e] for e in net.exits], allow_unused=True)
     masks = [
-        torch.zeros(len(x), site.units, dtype=torch.bool, device=x.device) if g is None else g.flatten(1) != 0
+        torch.zeros(len(x), site.units, dtype=torch.bool, device=x.device) if g is None else as_rows(g) != 0
         for g, site in zip(found, net.sites, strict=True)
     ]
     return masks, {value: tensor.detach() for value, tensor in seen.items()}
@@ -167,7 +167,7 @@ def levels_at_breakpoints(net: Network, site: Site, x: Tensor) -> Tensor:
         return b.view(-1, *[1] * (tensor.dim() - 1)).expand(tensor.shape) if value == site.entry else None
 
     anywhere = x[:1].expand(len(b), *x.shape[1:])
-    return net.program.pruned([site.exit]).run(anywhere, on_value)[0].flatten(1)
+    return as_rows(net.program.pruned([site.exit]).run(anywhere, on_value)[0])
 
 
 def _generic_output(
@@ -180,7 +180,7 @@ def _generic_output(
         on_value(value, tensor)
         return shifted(value, tensor) if shifted else None
 
-    out = program.resume(start, both)[-1].flatten(1)
+    out = as_rows(program.resume(start, both)[-1])
     weights = torch.linspace(1.0, 2.0, out.shape[1], dtype=out.dtype, device=out.device) ** 0.5
     total: Tensor = (out * weights).sum()
     return total

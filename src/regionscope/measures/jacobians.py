@@ -22,7 +22,7 @@ from torch import Tensor
 from regionscope.measures.draws import Draws
 from regionscope.measures.tangents import Tangent, gram_of
 from regionscope.tracing.lifting import Shape, aligned, lifted
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.operations import bend, linear_arguments
 from regionscope.tracing.program import OnValue, Program
 from regionscope.tracing.schemas import aten
@@ -245,7 +245,7 @@ class Following:
             self.shaped(a.index, first.dim() - 1) if a.index in self.tangents else first.new_zeros((), dtype=torch.int)
             for a in (step.named["self"], step.named["other"])
         ]
-        return Tangent(torch.where(first, sides[0], sides[1]).flatten(2))
+        return Tangent(torch.where(first, sides[0], sides[1])[..., None].flatten(2))
 
     def through_anything(self, step: Step, values: Mapping[int, Any]) -> None:
         """Any other operation, differentiated by torch."""
@@ -262,7 +262,7 @@ class Following:
         tangents = [self.spread(i, self.r * self.n).unflatten(0, (self.r, self.n)) for i in live]
         floating = [r for r, m in zip(step.results, lifted(step, values, shapes), strict=True) if m.is_floating_point()]
         for value, result in zip(floating, torch.vmap(derivative)(*tangents), strict=True):
-            self.tangents[value] = Tangent(result.flatten(2))
+            self.tangents[value] = Tangent(result[..., None].flatten(2))
 
 
 DENSE = {aten.addmm.default: ("mat1", "mat2"), aten.mm.default: ("self", "mat2")}  # the factors of their products
@@ -289,13 +289,13 @@ def slopes(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -
     entry = step.named["self"].index
     z: Tensor = values[entry]
     if step.operation is aten.relu.default:
-        return (z > 0).flatten(1)
+        return as_rows(z > 0)
     differentiable = torch.is_grad_enabled()
     with torch.enable_grad():
         z = z if differentiable and z.requires_grad else z.detach().requires_grad_()
         out = lifted(step, {**values, entry: z}, shapes)[0]
         slope: Tensor = torch.autograd.grad(out.sum(), z, create_graph=differentiable)[0]
-        return slope.flatten(1)
+        return as_rows(slope)
 
 
 def without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
@@ -361,7 +361,7 @@ class Route:
         """
         if self.bottleneck is None:
             return torch.arange(len(points), device=points.device)
-        opened = [(self.first.run(x)[0] > 0).flatten(1).sum(dim=1) for x in points.split(1024)]
+        opened = [as_rows(self.first.run(x)[0] > 0).sum(dim=1) for x in points.split(1024)]
         return torch.cat(opened).argsort(stable=True)
 
     def follow(
@@ -385,7 +385,7 @@ class Route:
 
         def on_value(value: int, tensor: Tensor) -> Tensor | None:
             for number in self.places.get(value, ()):
-                visit(number, tensor.flatten(1), pass_.rows(value).expand(-1, n, -1))
+                visit(number, as_rows(tensor), pass_.rows(value).expand(-1, n, -1))
             return shifted(value, tensor) if shifted else None
 
         pass_.run(x, on_value)

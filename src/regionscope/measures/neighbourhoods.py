@@ -19,7 +19,7 @@ from torch import Tensor
 from regionscope.geometry.predicates import FRAME
 from regionscope.machine import points_at_once
 from regionscope.measures.crosspolytopes import Layer, dense_layers, extremes_of
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.operations import bend
 from regionscope.tracing.program import Program
 from regionscope.types import Floats
@@ -51,7 +51,7 @@ class Passage:
 
     def centres(self, x: Tensor) -> list[Tensor]:
         """What the head makes of points x (n, *input_shape), one tensor (n, k) a value."""
-        return [value.flatten(1) for value in self.head.run(x)]
+        return [as_rows(value) for value in self.head.run(x)]
 
     def arms(self, frames: Tensor, reach: float) -> list[Tensor]:
         """How the same changes along the directions of frames (f, P, d): one tensor (f, P, k) a value.

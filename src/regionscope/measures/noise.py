@@ -13,7 +13,7 @@ from regionscope.geometry.laws import proved_errors, usual_errors
 from regionscope.geometry.modular import primes_below
 from regionscope.geometry.predicates import EPS
 from regionscope.geometry.rational import CellMaps, Exact, Forms
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Indices
 
 PRIMES = 3  # a form that varies looks constant modulo all of them with a probability below 1e-12
@@ -21,7 +21,7 @@ PRIMES = 3  # a form that varies looks constant modulo all of them with a probab
 
 def value_errors(net: Network, x: Tensor, values: Sequence[Tensor]) -> list[Tensor]:
     """How far from the true numbers what enters each site of a frozen network usually is, (n, units)."""
-    norm, *entering = (v.flatten(1).norm(dim=1).numpy() for v in (x, *values))
+    norm, *entering = (as_rows(v).norm(dim=1).numpy() for v in (x, *values))
     return [torch.from_numpy(e) for e in usual_errors(net, norm, 0 * norm, entering)]
 
 
@@ -41,7 +41,7 @@ def slope_errors(net: Network, norms: Sequence[Tensor]) -> list[Tensor]:
 
 def proved_value_errors(net: Network, x: Tensor, values: Sequence[Tensor]) -> list[Tensor]:
     """How far from the true numbers what enters each site of a frozen network is at most; the outputs come last."""
-    norm, *entering = (v.flatten(1).norm(dim=1).numpy() for v in (x, *values))
+    norm, *entering = (as_rows(v).norm(dim=1).numpy() for v in (x, *values))
     return [torch.from_numpy(e) for e in proved_errors(net, norm, 0 * norm, entering)]
 
 

@@ -11,7 +11,7 @@ from regionscope.measures.draws import Draws
 from regionscope.measures.jacobians import Route, affine_width, chosen_directions, exact_directions, tangent_floats
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Data, Model
 
 
@@ -53,7 +53,7 @@ def total_variation(
             at_once = points_at_once(tangent_floats(net, along), batch_size)
             for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
                 vectors = None if exact else along.drawn(x, (0,), numbers).transpose(0, 1)
-                outputs = net.outputs(x).reshape(len(x), -1)
+                outputs = as_rows(net.outputs(x))
                 chosen = _target_rows(route.follow(x, vectors=vectors).movedim(2, 0), outputs, target)
                 if not exact and len(chosen) > 1:
                     raise ValueError(
@@ -75,7 +75,7 @@ def _reverse_norms(net: Network, x: Tensor, target: int | str | None, differenti
     """The Frobenius norm of the Jacobian of the outputs that were asked for at points x, by reverse mode."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        outputs = net.outputs(x).reshape(len(x), -1)
+        outputs = as_rows(net.outputs(x))
         squares = torch.zeros(len(x), dtype=x.dtype, device=x.device)
         for output in _target_rows(outputs.T, outputs, target):
             (gradient,) = torch.autograd.grad(output.sum(), x, retain_graph=True, create_graph=differentiable)

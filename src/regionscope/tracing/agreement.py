@@ -11,7 +11,7 @@ from torch import Tensor
 from regionscope.tracing.forward import Forward, Recording, largest
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.lifting import Shape, lifted
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Held
 from regionscope.tracing.steps import Step
 
@@ -182,7 +182,7 @@ def _rounding_errors(network: Network, points: Tensor) -> dict[int, Tensor]:
     shaken = [program.run(points, act=act) for _ in range(SHAKES)]
     spreads = [torch.stack([v - p for v in each]).abs().amax(dim=0) for p, *each in zip(plain, *shaken, strict=True)]
     errors = {value: SHAKEN * spread for value, spread in zip(program.outputs, spreads, strict=True)}
-    errors[ALL_SITES] = torch.cat([errors[entry].flatten(1) for entry in network.entries] or [points[:, :0]], dim=1)
+    errors[ALL_SITES] = torch.cat([as_rows(errors[entry]) for entry in network.entries] or [points[:, :0]], dim=1)
     return errors
 
 

@@ -270,10 +270,10 @@ class _Sampled(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Any:  # type: ignore[override]
-        return _Sampled.apply(tangent, ctx.operation, ctx.settings)  # type: ignore[no-untyped-call]
+        return _Sampled.apply(tangent, ctx.operation, ctx.settings)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         flat = ctx.x.dim() == 4
         backward = aten.grid_sampler_2d_backward if flat else aten.grid_sampler_3d_backward
         return backward(gradient.contiguous(), ctx.x.contiguous(), *ctx.settings, [True, False])[0], None, None
@@ -286,7 +286,7 @@ def _sampled(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     x, grid = given["input"], given["grid"]
     grids = grid.expand(len(x), *grid.shape).flatten(0, 1)
     settings = grids, *(given[name] for name in ("interpolation_mode", "padding_mode", "align_corners"))
-    made = _Sampled.apply(x.flatten(0, 1), step.operation, settings)  # type: ignore[no-untyped-call]
+    made = _Sampled.apply(x.flatten(0, 1), step.operation, settings)
     return [made.unflatten(0, x.shape[:2])]
 
 

@@ -260,10 +260,15 @@ def piece(values: Tensor, breakpoints: tuple[float, ...]) -> Tensor:
     return count
 
 
+def as_rows(value: Tensor) -> Tensor:
+    """What n points have of a value, (n, units), also if that is a number alone."""
+    return value[..., None].flatten(1)
+
+
 def _per_point(numbers: Tensor, x: Tensor) -> Tensor:
     """Numbers (n,) in a shape that multiplies points x (n, ...)."""
     return numbers.view(-1, *[1] * (x.dim() - 1))
 
 
 def _flat(values: list[Tensor]) -> Tensor:
-    return torch.cat([v.reshape(len(v), -1) for v in values], dim=1)
+    return torch.cat([as_rows(v) for v in values], dim=1)

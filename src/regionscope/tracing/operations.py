@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import torch
+
 from regionscope.tracing.calls import Call
 from regionscope.tracing.program import Program
 from regionscope.tracing.schemas import schema
@@ -184,7 +186,7 @@ def writes_twice(call: Call) -> bool:
         return False
     times = torch.zeros(given["self"].shape, dtype=torch.long, device=given["self"].device)
     if call.name in ("index_put", "_unsafe_index_put"):
-        times = aten.index_put.default(times, given["indices"], times.new_ones(()), accumulate=True)
+        times = torch.ops.aten.index_put.default(times, given["indices"], times.new_ones(()), accumulate=True)
     elif call.key == "scatter.src":
         times.scatter_add_(given["dim"], given["index"], torch.ones_like(given["index"]))
     elif call.name == "index_copy":
