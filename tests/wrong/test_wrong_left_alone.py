@@ -105,6 +105,16 @@ def test_random_states_stay() -> None:
     assert torch.equal(torch.get_rng_state(), torch_before)
 
 
+def test_what_needs_no_random_numbers_draws_none() -> None:
+    model, x = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 1)), torch.randn(6, 3)
+    before = torch.get_rng_state()
+    rs.total_variation(model, x)
+    rs.trace(model, x).verify(x)
+    rs.plane_cells(model, rs.Plane.through(*x[:3])).verify()
+    rs.line_cells(model, x[0], x[1]).verify()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_threads() -> None:
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU())
     big = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(30)])

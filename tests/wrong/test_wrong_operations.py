@@ -181,7 +181,7 @@ def test_cells_of_a_network_with_a_fixed_grid_have_affine_maps() -> None:
     slopes, _ = cells.affine_maps()
     start, end = sampled(x).flatten(1).numpy()
     assert cells.functional_count() > 1
-    assert cells.lengths @ slopes == pytest.approx(end - start)
+    assert cells.lengths @ slopes[..., 0] == pytest.approx(end - start)
 
 
 def test_advice_names_only_modules_that_can_be_left_out() -> None:
@@ -227,6 +227,13 @@ def test_writing_where_entries_are_repeated_or_apart_is_done_right() -> None:
         lambda x: torch.cat([x[:, :3], F.relu(x[:, :3])], dim=1),
         x,
     )
+
+
+def test_infinite_numbers_among_the_values_are_refused() -> None:
+    L, hidden = nn.Linear(2, 2), torch.tensor([True, False])
+    with pytest.raises(ValueError, match="masked_fill writes -inf among the values: take a finite number"):
+        rs.trace(lambda x: L(x).masked_fill(hidden, -torch.inf).amax(dim=1, keepdim=True), torch.zeros(1, 2))
+    assert rs.trace(lambda x: L(x).clamp(min=-torch.inf, max=1.0), torch.zeros(1, 2)).sites[0].breakpoints == (1.0,)
 
 
 def test_numbers_written_twice_into_one_place() -> None:

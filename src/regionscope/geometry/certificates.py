@@ -144,6 +144,7 @@ def line_certificate(
 
 def _sample(chosen: Bools, most: int, generator: torch.Generator | None) -> Indices:
     """The numbers of some of these cells."""
+    generator = generator or torch.Generator().manual_seed(0)
     order = torch.randperm(int(chosen.sum()), generator=generator)[:most].numpy()
     return np.asarray(np.flatnonzero(chosen)[order])
 

@@ -1,5 +1,7 @@
 """Random numbers that belong to points: the same whatever batches the points are taken in."""
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,8 +15,13 @@ class Draws:
     """
 
     def __init__(self, generator: torch.Generator | None) -> None:
-        self.seed = int(torch.randint(2**62, (), generator=generator))
+        self.generator = generator
         self.streams: dict[tuple[int, ...], np.random.Generator] = {}
+
+    @cached_property
+    def seed(self) -> int:
+        """Drawn when the first number is asked for: what needs none leaves the generator alone."""
+        return int(torch.randint(2**62, (), generator=self.generator))
 
     def _stream(self, key: tuple[int, ...]) -> np.random.Generator:
         if key not in self.streams:

@@ -23,6 +23,7 @@ COMPOSITIONS = ((2, 0, 1), (1, 2), (4, 3, 2, 1, 0, 3, 5))
 CROWD = 70  # points of one more batch, fewer if the values of so many are more than these; none if fewer than seven
 ENTRIES = 2**22
 FAR = 1000.0  # how much farther away a piecewise-linear network is compared with the model, too
+WRITTEN = ("value", "fill_value", "other", "self")  # arguments whose numbers become entries of the result
 ALL_SITES = -1
 SHAKES, SHAKEN = 8, 64.0  # how often rounding is imitated; it may be so many times worse than that, as sums are long
 
@@ -36,6 +37,10 @@ def check_constants(network: Network) -> None:
         if bad.any():
             where = f"{held.path!r} of the model" if isinstance(held, Held) else f"a constant {tuple(tensor.shape)}"
             raise ValueError(f"{where} holds NaN or infinite values: the network has no regions to speak of")
+    for step in network.program.steps if network.piecewise_linear else ():
+        written = [step.named[name] for name in WRITTEN if isinstance(step.named.get(name), float)]
+        if not all(map(math.isfinite, written)):
+            raise ValueError(f"{step.name} writes {written[0]} among the values: take a finite number instead")
 
 
 def tried_points(example: Tensor) -> Tensor:

@@ -269,7 +269,7 @@ class _Sampled(torch.autograd.Function):
         ctx.x = x.new_zeros(()).expand(x.shape)  # only its shape matters
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Any:  # type: ignore[override]
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Any:
         return _Sampled.apply(tangent, ctx.operation, ctx.settings)
 
     @staticmethod

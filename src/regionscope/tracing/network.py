@@ -171,6 +171,7 @@ class Network:
         function leaves rounding only. Numerical evidence, not a proof.
         """
         net, x = self.frozen(), self.checked(x).double()
+        generator = generator or torch.Generator().manual_seed(0)
         u = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
         u /= _per_point(u.flatten(1).norm(dim=1), x)
         t = x.flatten(1).norm(dim=1).clamp_min(1.0)
