@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import regionscope as rs
 
@@ -133,3 +133,25 @@ def test_what_cancels_to_a_slope_of_zero_is_not_flat() -> None:
     )
     found = rs.certified_radius(model, torch.tensor([[3.0]]).double(), torch.tensor([1]))
     assert found.mean <= 3, "x - 1000, where the slopes in float64 add up to zero"
+
+
+def test_equal_competitors_behind_a_quotient_do_not_void_a_certified_radius() -> None:
+    torch.manual_seed(0)
+    first, last = nn.Linear(3, 4).double(), nn.Linear(4, 2).double()
+    shift, by = torch.randn(4, dtype=torch.float64), torch.rand(4, dtype=torch.float64) + 1
+
+    def quotient(x: Tensor) -> Tensor:
+        return torch.addcdiv(shift, first(x), by, value=0.3)
+
+    def twice(x: Tensor) -> Tensor:
+        h = quotient(x)
+        out: Tensor = last(torch.maximum(h, h.clone()).relu())
+        return out
+
+    x = torch.randn(5, 3, dtype=torch.float64)
+    once = rs.certified_radius(lambda x: last(quotient(x).relu()), x, last(quotient(x).relu()).argmax(dim=1))
+    found = rs.certified_radius(twice, x, twice(x).argmax(dim=1))
+    assert (once.per_point > 0).all()
+    assert found.per_point == pytest.approx(once.per_point, rel=1e-6)
+    certificate = rs.plane_cells(twice, rs.Plane.through(*x[:3]), certified=True).verify()
+    assert certificate.holds and certificate.checked_exactly

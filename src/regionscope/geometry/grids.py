@@ -80,10 +80,12 @@ def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: 
     if name in AVERAGES:
         return grids[named["self"].index].product(Grid(rest=math.lcm(*windows(step, shapes)[1])))
     if name in DIVISIONS:
-        by = named["other"]
-        return grids[named["self"].index].product(
-            grid_of_inverses(constants[by.index] if isinstance(by, Value) else by)
-        )
+        by = named[DIVISIONS[name]]
+        inverses = grid_of_inverses(constants[by.index] if isinstance(by, Value) else by)
+        if name == "addcdiv":
+            factors = [_grid(a, grids, constants) for a in (named["tensor1"], named.get("value", 1))]
+            return _grid(named["self"], grids, constants).join(_product([*factors, inverses]))
+        return grids[named["self"].index].product(inverses)
     if name == "lerp":
         return _product(
             [
@@ -162,4 +164,4 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
     "convolution": ("input", "weight"),
 }
 AVERAGES = {"mean": 0, "avg_pool2d": 2, "avg_pool3d": 3, "_adaptive_avg_pool2d": 2, "_adaptive_avg_pool3d": 3}
-DIVISIONS = frozenset(("div", "true_divide"))
+DIVISIONS = {"div": "other", "true_divide": "other", "addcdiv": "tensor2"}  # what is divided by

@@ -103,11 +103,16 @@ class Modular:
 
     def inverted(self, step: Step, values: Known) -> tuple[Step, Known]:
         """Division by constants as a product with their inverses."""
-        by = step.named["other"]
+        by, first = step.named[DIVISIONS[step.name]], step.named["self"]
         numbers = values[by.index] if isinstance(by, Value) else self.number(by)
         inverses = [float(pow(int(n), -1, self.p)) for n in numbers.flatten().tolist()]
         inverse = torch.tensor(inverses, dtype=torch.float64).reshape(numbers.shape)
-        return Step(aten.mul.Tensor, (step.named["self"], Value(-1)), {}, step.results), {**values, -1: inverse}
+        if step.name == "addcdiv":
+            inverse = reduced(inverse * remainder(step.named.get("value", 1), self.p), self.p)
+            product = Step(aten.addcmul.default, (first, step.named["tensor1"], Value(-1)), {}, step.results)
+        else:
+            product = Step(aten.mul.Tensor, (first, Value(-1)), {}, step.results)
+        return product, {**values, -1: inverse}
 
     def mixed(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
         """(1 - w) a + w b."""
