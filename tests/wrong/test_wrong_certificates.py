@@ -1,11 +1,13 @@
 """Results about classes and curves that were wrong once."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import regionscope as rs
 
@@ -135,21 +137,28 @@ def test_what_cancels_to_a_slope_of_zero_is_not_flat() -> None:
     assert found.mean <= 3, "x - 1000, where the slopes in float64 add up to zero"
 
 
-def test_equal_competitors_behind_a_quotient_do_not_void_a_certified_radius() -> None:
+SHIFT = torch.randn(4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+BETWEEN: dict[str, Callable[[Tensor], Tensor]] = {
+    "a quotient": lambda h: torch.addcdiv(SHIFT, h, SHIFT.abs() + 1, value=0.3),
+    "an interpolation": lambda h: F.interpolate(h.view(-1, 1, 2, 2), size=(3, 2), mode="bilinear").flatten(1)[:, :4],
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_equal_competitors_do_not_void_a_certified_radius_behind(name: str) -> None:
     torch.manual_seed(0)
     first, last = nn.Linear(3, 4).double(), nn.Linear(4, 2).double()
-    shift, by = torch.randn(4, dtype=torch.float64), torch.rand(4, dtype=torch.float64) + 1
 
-    def quotient(x: Tensor) -> Tensor:
-        return torch.addcdiv(shift, first(x), by, value=0.3)
+    def between(x: Tensor) -> Tensor:
+        return BETWEEN[name](first(x))
 
     def twice(x: Tensor) -> Tensor:
-        h = quotient(x)
+        h = between(x)
         out: Tensor = last(torch.maximum(h, h.clone()).relu())
         return out
 
     x = torch.randn(5, 3, dtype=torch.float64)
-    once = rs.certified_radius(lambda x: last(quotient(x).relu()), x, last(quotient(x).relu()).argmax(dim=1))
+    once = rs.certified_radius(lambda x: last(between(x).relu()), x, last(between(x).relu()).argmax(dim=1))
     found = rs.certified_radius(twice, x, twice(x).argmax(dim=1))
     assert (once.per_point > 0).all()
     assert found.per_point == pytest.approx(once.per_point, rel=1e-6)

@@ -79,6 +79,8 @@ def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: 
         return grids[named["input"].index].product(grid_of(factor)).join(grid_of(shift))
     if name in AVERAGES:
         return grids[named["self"].index].product(Grid(rest=math.lcm(*windows(step, shapes)[1])))
+    if name in INTERPOLATIONS:
+        return grids[named["self"].index].product(grid_of(shares(step, shapes)))
     if name in DIVISIONS:
         by = named[DIVISIONS[name]]
         inverses = grid_of_inverses(constants[by.index] if isinstance(by, Value) else by)
@@ -139,11 +141,19 @@ def windows(step: Step, shapes: Shapes) -> tuple[Tensor | None, list[int]]:
     shape, made = shapes[step.named["self"].index], shapes[step.results[0]]
     if step.name == "mean":
         return None, [math.prod(shape) // max(math.prod(made), 1)]
-    spatial = shape[-AVERAGES[step.name] :]
+    found = shares(step, shapes)
+    return (found > 0).double(), [round(1 / share) for share in found.amax(dim=0).tolist()]
+
+
+def shares(step: Step, shapes: Shapes) -> Tensor:
+    """What each entry of a channel has in each mean of entries, in float64: (entries, means).
+
+    Of an interpolation, these floats are taken to be the network's.
+    """
+    spatial = shapes[step.named["self"].index][-(AVERAGES | INTERPOLATIONS)[step.name] :]
     entries = math.prod(spatial)
     basis = torch.eye(entries, dtype=torch.float64).reshape(entries, 1, *spatial)
-    shares = step.run({step.named["self"].index: basis})[0].reshape(entries, -1)
-    return (shares > 0).double(), [round(1 / share) for share in shares.amax(dim=0).tolist()]
+    return step.run({step.named["self"].index: basis})[0].reshape(entries, -1)  # type: ignore[no-any-return]
 
 
 # what is added up only; what is multiplied, with the arguments that are; averages with the dimensions of their windows
@@ -164,4 +174,5 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
     "convolution": ("input", "weight"),
 }
 AVERAGES = {"mean": 0, "avg_pool2d": 2, "avg_pool3d": 3, "_adaptive_avg_pool2d": 2, "_adaptive_avg_pool3d": 3}
+INTERPOLATIONS = {"upsample_linear1d": 1, "upsample_bilinear2d": 2, "upsample_trilinear3d": 3}
 DIVISIONS = {"div": "other", "true_divide": "other", "addcdiv": "tensor2"}  # what is divided by

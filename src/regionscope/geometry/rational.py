@@ -27,12 +27,14 @@ from torch import Tensor
 from regionscope.geometry.grids import (
     AVERAGES,
     DIVISIONS,
+    INTERPOLATIONS,
     PRODUCTS,
     Grid,
     Inexact,
     Known,
     Shapes,
     grid_after,
+    shares,
     windows,
 )
 from regionscope.geometry.modular import (
@@ -80,6 +82,10 @@ class Modular:
             return [reduced(reduced(x * factor.reshape(shape), self.p) + shift.reshape(shape), self.p), *rest]
         if name in AVERAGES:
             return [self.averaged(step, values, shapes)]
+        if name in INTERPOLATIONS:
+            x, weights = values[step.named["self"].index], remainders(shares(step, shapes), self.p)
+            made = reduced(x.reshape(-1, len(weights)) @ weights, self.p)
+            return [made.reshape(len(x), *shapes[step.results[0]])]
         if name in DIVISIONS:
             step, values = self.inverted(step, values)
         if name == "lerp":
@@ -173,6 +179,8 @@ def terms_of(step: Step, shapes: Shapes, constants: Known) -> int:
         for a in (step.named[name] for name in PRODUCTS.get(step.name, ()))
         if isinstance(a, Value)
     ]
+    if step.name in INTERPOLATIONS:
+        return 1 << INTERPOLATIONS[step.name]
     if step.name in ("mul", "addcmul", "addr") or not sizes:
         return 1
     if step.name == "convolution":
