@@ -1,5 +1,6 @@
 """What is not ours is left alone, and numbers where errors were."""
 
+import contextlib
 import copy
 import pickle
 import random
@@ -103,6 +104,26 @@ def test_random_states_stay() -> None:
     torch_before = torch.get_rng_state()
     rs.trace(noisy, torch.zeros(2, 4))
     assert torch.equal(torch.get_rng_state(), torch_before)
+
+
+def test_traces_in_several_threads_leave_the_switches_of_torch_as_they_were() -> None:
+    backends = torch.backends.mha, torch.backends.mkldnn
+    before = backends[0].get_fastpath_enabled(), backends[1].enabled
+    model, inside = nn.Sequential(nn.Linear(3, 5), nn.ReLU()), threading.Barrier(2)
+
+    class Slow(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                inside.wait(0.2)  # until the other one traces too, which it must not
+            return F.relu(x)
+
+    threads = [threading.Thread(target=rs.trace, args=(nn.Sequential(model, Slow()), torch.zeros(1, 3))) for _ in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert inside.broken
+    assert (backends[0].get_fastpath_enabled(), backends[1].enabled) == before
 
 
 def test_what_needs_no_random_numbers_draws_none() -> None:

@@ -168,19 +168,23 @@ def _picked(result: Any, output: str | int | None) -> Tensor:
     raise UnsupportedModel(f"the model returns {type(result).__name__}, not a tensor")
 
 
+_SWITCHES = threading.RLock()  # of the process: two traces at a time would take each other's for the user's
+
+
 @contextmanager
 def taken_apart() -> Iterator[None]:
-    """Attention and LSTM as the operations they are made of, not as one that hides them."""
+    """Attention and LSTM as the operations they are made of, not as one that hides them; one trace at a time."""
     mha, mkldnn = torch.backends.mha, torch.backends.mkldnn
-    fast, fused = mha.get_fastpath_enabled(), mkldnn.enabled
-    mha.set_fastpath_enabled(False)
-    mkldnn.enabled = False  # type: ignore[assignment]
-    try:
-        with sdpa_kernel(SDPBackend.MATH):
-            yield
-    finally:
-        mha.set_fastpath_enabled(fast)
-        mkldnn.enabled = fused
+    with _SWITCHES:
+        fast, fused = mha.get_fastpath_enabled(), mkldnn.enabled
+        mha.set_fastpath_enabled(False)
+        mkldnn.enabled = False  # type: ignore[assignment]
+        try:
+            with sdpa_kernel(SDPBackend.MATH):
+                yield
+        finally:
+            mha.set_fastpath_enabled(fast)
+            mkldnn.enabled = fused
 
 
 def largest(tensor: Tensor) -> float:
