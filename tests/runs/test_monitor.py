@@ -96,7 +96,8 @@ def test_a_record_holds_what_was_asked_for(tmp_path: Path) -> None:
     assert run.config["probes"]["train"]["points"] == 12
     assert [step for step, _ in seen] == [0, 5, -1]
     assert seen[0][1]["train/norm"] > 0
-    assert seen[0][1]["train/boundary_crossings/layer2"] >= 0
+    first = run.read(0).probes["train"]["boundary_crossings"]
+    assert seen[0][1]["train/boundary_crossings/layer2"] == first["per_layer"][1]
 
 
 def test_a_model_is_traced_once_a_record_and_shape(monkeypatch: pytest.MonkeyPatch) -> None:
