@@ -25,7 +25,7 @@ from regionscope.tracing.program import Program
 from regionscope.types import Floats
 
 FEW = 8  # directions; with fewer, it is not worth it to pick the products that are needed,
-MANY = 0.2  # nor if more than this share of the units of the first layer switch
+MANY = 0.05  # nor if more than this share of the units of the first layer switch
 
 
 @dataclass(frozen=True)
