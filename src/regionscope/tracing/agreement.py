@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regionscope.tracing.forward import Forward, Recording, largest
+from regionscope.tracing.forward import Forward, Recording, Seen, largest
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.lifting import Shape, lifted
 from regionscope.tracing.network import Network, as_rows
@@ -79,9 +79,8 @@ def check_batches(network: Network, forward: Forward, alone: Recording, points: 
     expected = values[network.output].reshape(len(points), *network.output_shape)
     batch, *others = (list(batch) for batch in COMPOSITIONS)
     first = forward.seen(points[batch], alone)
-    if not all(_agrees_alone(network, forward, points[i : i + 1], first) for i in range(2)) or not _agrees_far_away(
-        network, forward, points[:1], first
-    ):
+    alike = all(_is_model_at(network, x, forward.plain(x), first) for x in points[:2].split(1))
+    if not alike or not _agrees_far_away(network, forward, points[:1], first):
         raise UnsupportedModel(
             "the traced program does not reproduce the model at other inputs: forward computes with"
             " input-dependent values outside torch or keeps a state"
@@ -105,20 +104,22 @@ def check_batches(network: Network, forward: Forward, alone: Recording, points: 
     raise UnsupportedModel(f"a point's values depend on the other points of its batch{_culprit(forward, points)}")
 
 
-def _agrees_alone(network: Network, forward: Forward, x: Tensor, seen: Any, share: float = 1.0) -> bool:
-    """Whether the network is the model at a point alone."""
+def _is_model_at(network: Network, x: Tensor, found: Tensor, seen: Seen, farther: float = 1.0) -> bool:
+    """Whether the network gives what the model has given at a point alone, so much farther away than was `seen`."""
     expected = network(x)
-    found = forward.plain(x).reshape(expected.shape)
-    return torch.equal(found, expected) or _agree(found, expected, 0.0) or _agree(found, expected, share * seen.largest)
+    found = found.reshape(expected.shape)
+    alike = torch.equal(found, expected) or _agree(found, expected, 0.0)
+    return alike or _agree(found, expected, farther * seen.largest)
 
 
-def _agrees_far_away(network: Network, forward: Forward, x: Tensor, seen: Any) -> bool:
-    """Whether it is at x and at -x, much farther away, as far as the model goes there."""
+def _agrees_far_away(network: Network, forward: Forward, x: Tensor, seen: Seen) -> bool:
+    """Whether the network is the model at x and at -x, much farther away, as far as the model goes there."""
     if not network.piecewise_linear:  # whose rounding may grow in any way
         return True
     for far in (FAR * x, -FAR * x):
         with suppress(Exception):
-            if forward.plain(far).isfinite().all() and not _agrees_alone(network, forward, far, seen, FAR):
+            found = forward.plain(far)
+            if found.isfinite().all() and not _is_model_at(network, far, found, seen, FAR):
                 return False
     return True
 
