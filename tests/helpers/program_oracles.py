@@ -113,8 +113,17 @@ class Trial:
     @cached_property
     def distances(self) -> Tensor:
         """To each boundary (n, boundaries); infinite for a unit that does not move."""
+        return self._distances(0.0)
+
+    @cached_property
+    def proved_distances(self) -> Tensor:
+        """The same less what rounding may add to the gaps."""
+        return self._distances(SAME)
+
+    def _distances(self, share: float) -> Tensor:
         units = [unit for unit, _ in self.breakpoints]
         gaps = (self.sites.values[:, units] - self.x.new_tensor([b for _, b in self.breakpoints])).abs()
+        gaps = (gaps - share * (1 + self.sites.values.abs().amax(dim=1, keepdim=True))).clamp_min(0)
         slopes = self.sites.slopes[:, units].norm(dim=2)
         return torch.where(slopes > 1e-7, gaps / slopes.clamp_min(1e-7), torch.inf)
 

@@ -1,5 +1,8 @@
 """Definitions: whose noise decides, which parameters matter, what is unbiased."""
 
+import math
+from fractions import Fraction
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -131,3 +134,46 @@ def test_without_density_every_unit_counts_once_however_many_breakpoints_it_has(
     x = torch.randn(7, 3, dtype=D)
     found = rs.local_complexity(model, x, density=False, good=good, generator=torch.Generator().manual_seed(0))
     assert found.per_point == pytest.approx(float(first.weight.detach().norm(dim=1).sum()), rel=1e-9)
+
+
+def _after_one_unit(first: list[float], second: list[float], dtype: torch.dtype) -> nn.Module:
+    """One open unit and what is made of it: the products of two lists, added up."""
+    model = nn.Sequential(nn.Linear(2, 1), nn.ReLU(), nn.Linear(1, len(first)), nn.Linear(len(first), 1)).to(dtype)
+    with torch.no_grad():
+        model[0].bias.fill_(5.0)
+        model[2].weight.copy_(torch.tensor(first)[:, None])
+        model[3].weight.copy_(torch.tensor(second)[None])
+    return model
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, D])
+def test_a_unit_whose_effects_cancel_is_not_good(dtype: torch.dtype) -> None:
+    model = _after_one_unit([0.1, 0.1, 0.1], [1.0, 2.0, -3.0], dtype)  # 0.1 w + 0.2 w - 0.3 w in floats is not 0
+    x = torch.zeros(1, 2, dtype=dtype)
+    assert rs.good_units(model, x).mean == 0
+    assert rs.local_complexity(model, x, sigma=5.0).mean == 0
+    assert rs.boundary_distance(model, x, good=True).mean == math.inf
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, D])
+def test_a_unit_whose_effects_nearly_cancel_is_good(dtype: torch.dtype) -> None:
+    model = _after_one_unit([1.0, 1.0, 1.0], [0.1, 0.2, -0.3], dtype)  # floats whose sum is not 0
+    assert Fraction(0) != sum(Fraction(w) for w in model[3].weight.flatten().tolist())
+    assert rs.good_units(model, torch.zeros(1, 2, dtype=dtype)).mean == 1
+
+
+def test_the_middle_of_overlapping_means_is_not_good_behind_their_mean() -> None:
+    """Overlapping means less their mean: the middle of three has the same share in both."""
+
+    class Middle(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(2, 3).double()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = (self.first(x) + 9).relu()[:, None]
+            windows = nn.functional.adaptive_avg_pool1d(h, 2)[:, 0]
+            return windows - windows.mean(1, keepdim=True)
+
+    torch.manual_seed(0)
+    assert rs.good_units(Middle(), torch.zeros(1, 2, dtype=D), per_unit=True).per_unit.tolist() == [[True, False, True]]

@@ -341,20 +341,16 @@ class Exact:
         """Forms without their levels modulo all primes, (primes, n, points)."""
         values = [int(v) for v in np.unique(forms.places[:, 0]) if v >= 0]
         program = self.program.pruned(values)
-        at_once = max(1, NUMBERS_AT_ONCE // max(math.prod(s) for s in self.program.shapes.values()))
         used, place = np.unique(cell, return_inverse=True)
         made: list[Indices] = []
         for p in moduli:
-            constants = self._constants(program, p)
             rows: Indices | None = None
-            for start in range(0, len(used), at_once):
-                part = used[start : start + at_once]
+            for start in range(0, len(used), self.at_once):
+                part = used[start : start + self.at_once]
                 x = cells.points(part, p)
                 n, points = x.shape[:2]
                 choices = {v: c.repeat_interleave(points, dim=0) for v, c in cells.choices(part).items()}
-                act = Modular(p, self.constants, choices)
-                known = {0: x.flatten(0, 1)[:, None], **constants}
-                outputs = program.resume(known, act=act)
+                outputs = self.resumed(program, {0: x.flatten(0, 1)[:, None]}, choices, p)
                 rows = np.zeros((len(forms), points), np.int64) if rows is None else rows
                 for v, output in zip(values, outputs, strict=True):
                     mine = (forms.places[:, 0] == v) & (place >= start) & (place < start + n)
@@ -367,6 +363,18 @@ class Exact:
             made.append(rows)
         return np.stack(made)
 
+    def resumed(
+        self, part: Program, known: Mapping[int, Tensor], choices: Mapping[int, Tensor], p: int
+    ) -> list[Tensor]:
+        """The outputs of a part of the program modulo p, given what it starts from and the piece of every unit."""
+        constants = self._constants(part, p)
+        return part.resume({**known, **constants}, act=Modular(p, self.constants, choices))
+
+    @property
+    def at_once(self) -> int:
+        """How many points are computed together."""
+        return max(1, NUMBERS_AT_ONCE // max(math.prod(s) for s in self.program.shapes.values()))
+
     def pieces(self, points: Callable[[int], Tensor], grid: Grid, sites: Sequence[Site]) -> dict[int, Any] | None:
         """The piece of every unit at points, given modulo p: value that leaves a site -> (n, units); or None."""
         moduli = self.enough([site.entry for site in sites], grid)
@@ -377,8 +385,7 @@ class Exact:
         choices: dict[int, Tensor] = {}
         for site, part in zip(sites, parts, strict=True):
             for i, p in enumerate(moduli):
-                values = part.resume({**known[i], **self._constants(part, p)}, act=Modular(p, self.constants, choices))
-                known[i] = dict(zip(part.outputs, values, strict=True))
+                known[i] = dict(zip(part.outputs, self.resumed(part, known[i], choices, p), strict=True))
             scale = self._analysed[0][site.entry].product(grid).denominator
             residues = [as_rows(k[site.entry]).long().numpy().astype(object) * (scale % p) % p
                         for k, p in zip(known, moduli, strict=True)]  # fmt: skip

@@ -16,6 +16,7 @@ from regionscope.measures.good import (
     good_as_it_stands,
     levels_at_breakpoints,
     standing,
+    usual_slopes,
 )
 from regionscope.measures.jacobians import Route, chosen_directions, tangent_floats
 from regionscope.measures.rank import ranks
@@ -112,7 +113,7 @@ def _lost_weights(
     1/chance: unbiased. Weight and number are of the same units, so what is lost is at most the number times the most
     that a unit weighs, for every draw. Of several breakpoints a unit may be not good at some: it counts by their share.
     """
-    stand = standing(net, x, noise)
+    stand = standing(net, x, noise, usual_slopes(net))
     lost, count = [], torch.zeros(len(x)).to(x)
     for site, mask, w, u in zip(net.sites, stand.masks, weights, uniform, strict=True):
         bad = (~mask)[:, None].to(w).expand_as(w)  # how many each stands for

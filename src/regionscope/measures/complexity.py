@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
-from regionscope.measures.good import good_weights
+from regionscope.measures.good import good_weights, usual_slopes
 from regionscope.measures.jacobians import Directions, Route, chosen_directions, tangent_floats
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
@@ -93,10 +93,11 @@ def noisy_densities(
         at_once = points_at_once(tangent_floats(net, along), batch_size)
         together = max(at_once, min(ORDERED, FLOATS_AT_ONCE // net.units))  # points whose noise is drawn together
         routes = routes_of(net, along, scales, max(1, draws // 2) if sampled else 1, weight_noise, numbers)
+        usual = {id(n): usual_slopes(n) for n in {id(r.net): r.net for r in routes}.values()} if good else {}
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
         for x in points.split(together):
             rounds = [
-                one_round(route, x, scales, good, density, antithetic, number, numbers, at_once)
+                one_round(route, x, scales, usual.get(id(route.net)), density, antithetic, number, numbers, at_once)
                 for number, route in enumerate(routes)
             ]
             layers.append(torch.stack([net.by_layer(one) for one in rounds]))
@@ -130,10 +131,13 @@ def routes_of(
 
 
 def one_round(
-    route: Route, x: Tensor, scales: list[float], good: bool, density: bool, antithetic: bool, number: int,
-    numbers: Draws, at_once: int,
+    route: Route, x: Tensor, scales: list[float], usual: list[Tensor] | None, density: bool, antithetic: bool,
+    number: int, numbers: Draws, at_once: int,
 ) -> Tensor:  # fmt: skip
-    """What every unit adds to f at points x, (n, units), for one draw of the noise and its opposite."""
+    """What every unit adds to f at points x, (n, units), for one draw of the noise and its opposite.
+
+    With the `usual_slopes` of the network, only good units do.
+    """
     sites = list(zip(scales, route.net.sites, strict=True))
     noise = [s * numbers.normal((number, i), x, site.units) for i, (s, site) in enumerate(sites)]
     chosen = torch.stack([numbers.uniform((number, i, 1), x) for i in range(2 * len(sites))], dim=1)
@@ -146,7 +150,8 @@ def one_round(
             along = None if vectors is None else vectors[rows].transpose(0, 1)
             parts.append(unit_densities(route, x[rows], scales, [d[rows] for d in signed], density, along))
         weights = [torch.cat(site)[order.argsort()] for site in zip(*parts, strict=True)]
-        sides.append(good_sums(route.net, x, signed, weights, chosen[:, side::2]) if good else summed(weights))
+        good = None if usual is None else good_sums(route.net, x, signed, weights, chosen[:, side::2], usual)
+        sides.append(summed(weights) if good is None else good)
     return torch.stack(sides).mean(dim=0)
 
 
@@ -155,7 +160,9 @@ def summed(weights: list[Tensor]) -> Tensor:
     return torch.cat([w.sum(dim=1) for w in weights], dim=1)
 
 
-def good_sums(net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor) -> Tensor:
+def good_sums(
+    net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor, usual: list[Tensor]
+) -> Tensor:
     """The same over good units. `chosen` (n, sites) pick the unit of each site whose goodness is looked at closely.
 
     Of as many points at once as fit: derivatives take far more room, and fewer of them at once.
@@ -163,7 +170,7 @@ def good_sums(net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor
     parts = []
     for rows in torch.arange(len(x), device=x.device).split(points_kept_at_once(net)):
         these = [d[rows] for d in noise], [w[rows] for w in weights], chosen[rows]
-        parts.append(torch.cat(good_weights(net, x[rows], *these), dim=1))
+        parts.append(torch.cat(good_weights(net, x[rows], *these, usual), dim=1))
     return torch.cat(parts)
 
 

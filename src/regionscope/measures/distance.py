@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from regionscope.geometry.predicates import EPS, ROUNDING
 from regionscope.machine import points_at_once
 from regionscope.measures.classification import checked_labels, label_leads
-from regionscope.measures.good import good_masks
+from regionscope.measures.good import good_masks, usual_slopes
 from regionscope.measures.jacobians import Directions, Routes, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.noise import (
     constant_in_their_regions,
@@ -141,7 +141,7 @@ def _nearest(
     best = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
     site = torch.full((len(x),), -1, device=x.device)
     unit = site.clone()
-    masks = good_masks(net, x) if good and net.sites else None
+    masks = good_masks(net, x, usual_slopes(net)) if good and net.sites else None
     found = _values_and_slopes(routes, x, norm)
     for number, ((z, slopes), flat) in enumerate(zip(found, _flat_units(precise, x, found, norm), strict=True)):
         reachable = ~flat if masks is None else ~flat & masks[number]

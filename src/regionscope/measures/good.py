@@ -1,17 +1,26 @@
 """Good units: those whose switching changes the network's output."""
 
+import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from regionscope.geometry.pieces import pieces
+from regionscope.measures.noise import without_effect
 from regionscope.results import Estimate
+from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.given import network_and_points, points_kept_at_once
-from regionscope.tracing.network import Network, Site, as_rows
+from regionscope.tracing.lifting import Shape, lifted
+from regionscope.tracing.network import Network, Site, as_rows, piece
 from regionscope.tracing.program import OnValue, Program
+from regionscope.tracing.steps import Step
 from regionscope.types import Data, Model
+
+TRIALS = 8  # of random factors, to see how large a derivative is if nothing cancels
 
 
 @torch.inference_mode(False)  # it differentiates wherever it is called
@@ -26,8 +35,9 @@ def good_units(
     """The number of units that are good at each point: open units lead from them to the output (LC A.1, HR).
 
     A unit is good if the derivative of a generic combination of the outputs by what leaves the unit is not zero; for
-    dense ReLU layers, if every later layer has an open unit. `per_unit` asks for the mask (n, units). The number that
-    are not good, LC's B, is `net.units - mean`. Exact.
+    dense ReLU layers, if every later layer has an open unit. Derivatives that may be rounding only are settled in exact
+    arithmetic. `per_unit` asks for the mask (n, units). The number that are not good, LC's B, is `net.units - mean`.
+    Exact.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
     >>> good_units(model, torch.zeros(3, 1)).per_point
@@ -37,7 +47,8 @@ def good_units(
     none = torch.zeros(len(points), 0, dtype=torch.bool, device=points.device)
     at_once = points_kept_at_once(net, batch_size)
     bar = tqdm(points.split(at_once), desc="good units", disable=not show_progress)
-    masks = [torch.cat(good_masks(net, x), dim=1) for x in bar] if net.sites else [none]
+    usual = usual_slopes(net)
+    masks = [torch.cat(good_masks(net, x, usual), dim=1) for x in bar] if net.sites else [none]
     mask = torch.cat(masks)
     layers = net.by_layer(mask.double()).cpu()
     return Estimate(
@@ -50,9 +61,73 @@ def good_units(
     )
 
 
-def good_masks(net: Network, x: Tensor, *, noise: list[Tensor] | None = None) -> list[Tensor]:
-    """Which units of each site are good at points x: (n, units) a site. `noise` is taken off what enters the sites."""
-    return _masks_and_values(net, x, noise, set(net.exits))[0]
+def good_masks(net: Network, x: Tensor, usual: list[Tensor], noise: list[Tensor] | None = None) -> list[Tensor]:
+    """Which units of each site are good at points x: (n, units) a site. `noise` is taken off what enters the sites.
+
+    `usual` are the `usual_slopes` of the network.
+    """
+    return _masks_and_values(net, x, noise, usual, set(), zeros=True)[0]
+
+
+@torch.no_grad()
+def usual_slopes(net: Network) -> list[Tensor]:
+    """How large the derivative of the output by what leaves each unit would be if nothing cancelled, (units,) a site.
+
+    Every value is multiplied by random numbers of about 1 and every activation has its steepest slope: a sum over the
+    same paths in which they do not cancel. What rounding leaves of paths that do is a small share of it.
+    """
+    if not net.sites:
+        return []
+    generator = torch.Generator().manual_seed(0)
+    program = _still(net.program.pruned([*net.exits, net.output]))
+    seen: dict[int, Tensor] = {}
+
+    def on_value(value: int, tensor: Tensor) -> Tensor | None:
+        if value in net.exits:
+            seen[value] = tensor.requires_grad_()
+        if not tensor.is_floating_point():
+            return None
+        size, side = torch.rand(2, *tensor.shape, generator=generator).to(tensor)
+        return tensor * (0.5 + size) * torch.where(side > 0.5, 1.0, -1.0)
+
+    def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
+        if step.name in PAIRWISE:
+            named = {name: step.named[name] for name in ("self", "other")}
+            return lifted(
+                replace(step, operation=torch.ops.aten.add.Tensor, arguments=(), options=named), values, shapes
+            )
+        if (found := pieces(step, values)) is not None:
+            slopes = [s.abs() if isinstance(s, Tensor) else abs(float(s)) for s, _ in found]
+            steepest = max(slopes) if not any(isinstance(s, Tensor) for s in slopes) else sum(slopes)
+            return [values[step.named["self"].index] * steepest * math.sqrt(0.5)]
+        return lifted(step, values, shapes)
+
+    x = torch.zeros(TRIALS, 1, *net.input_shape, dtype=net.dtype, device=net.device)
+    with torch.enable_grad():
+        out = as_rows(program.resume({0: x}, on_value, act)[-1]).sum()
+        slopes = torch.autograd.grad(out, [seen[e] for e in net.exits], allow_unused=True)
+    zero = torch.zeros(TRIALS, 1, dtype=net.dtype, device=net.device)
+    return [
+        as_rows(zero.expand(-1, s.units) if g is None else g).abs().amax(0)
+        for g, s in zip(slopes, net.sites, strict=True)
+    ]
+
+
+def _near_nothing(slopes: Tensor, usual: Tensor) -> Tensor:
+    """Which derivatives may be rounding only."""
+    return slopes.abs() <= torch.finfo(slopes.dtype).eps ** (2 / 3) * usual
+
+
+def _pieces(net: Network, entering: Mapping[int, Tensor], noise: list[Tensor] | None) -> dict[int, Tensor]:
+    """The piece of every unit (n, units), by what leaves its site, given what enters the sites before noise."""
+    off = {} if noise is None else net.entry_noise(noise)
+    found = {}
+    for site in net.sites:
+        if site.entry in entering:
+            z = as_rows(entering[site.entry])
+            moved = site.entry in off and not _noise_moves_nothing(site)
+            found[site.exit] = piece(z - off[site.entry] if moved else z, site.breakpoints)
+    return found
 
 
 @dataclass(frozen=True)
@@ -63,7 +138,9 @@ class Standing:
     """
 
     net: Network
+    x: Tensor
     noise: list[Tensor]
+    usual: list[Tensor]
     masks: list[Tensor]  # (n, units) a site
     values: dict[int, Tensor]
     behind: dict[int, Program]  # by the value that leaves the site
@@ -84,53 +161,133 @@ class Standing:
             start, noise = {value: tensor[rows] for value, tensor in start.items()}, [d[rows] for d in noise]
         left = start[site.exit]
         moved = as_rows(left).scatter(1, unit[:, None], level[:, None]).requires_grad_()
+        entering: dict[int, Tensor] = {}
+
+        def on_value(value: int, tensor: Tensor) -> None:
+            if value in self.net.entries:
+                entering[value] = tensor.detach()
+
         with torch.enable_grad():
             start[site.exit] = moved.reshape(left.shape)
-            out = _generic_output(self.net, self.behind[site.exit], start, noise, lambda *_: None)
+            out = _generic_output(self.net, self.behind[site.exit], start, noise, on_value)
             (slope,) = torch.autograd.grad(out, moved, allow_unused=True) if out.requires_grad else (None,)
         if slope is None:
             return torch.zeros(len(left), dtype=torch.bool, device=left.device)
-        return slope.gather(1, unit[:, None])[:, 0] != 0
+        found = slope.gather(1, unit[:, None])[:, 0]
+        good, number = found != 0, self.net.sites.index(site)
+        doubts = (good & _near_nothing(found, self.usual[number][unit])).nonzero().flatten()
+        if not len(doubts):
+            return good
+        if self.net.dtype != torch.float64:
+            x = self.x[doubts] if rows is None else self.x[rows[doubts]]
+            precise = standing(self.net.frozen(), x.double(), _rows_of(noise, doubts), _doubles(self.usual))
+            good[doubts] = precise.good_at_breakpoint(site, unit[doubts], level[doubts].double())
+            return good
+        places = torch.stack([doubts, torch.full_like(doubts, number), unit[doubts]], dim=1)
+        pieces_there = _pieces(self.net, entering, noise)
+        good[doubts] = ~without_effect(self.net.frozen(), pieces_there, places, ~good[doubts])
+        return good
 
 
-def standing(net: Network, x: Tensor, noise: list[Tensor]) -> Standing:
+def standing(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor]) -> Standing:
     """The network at points x, ready to say of units that are moved whether they are good."""
     program = net.program.pruned([net.output])
     cut = {site.exit: program.segments([site.exit]) for site in net.sites if not good_as_it_stands(net, site)}
     kept = {*net.exits, *(value for before, _ in cut.values() for value in before.outputs)}
-    masks, values = _masks_and_values(net, x, noise, kept)
+    masks, values = _masks_and_values(net, x, noise, usual, kept)
     behind = {value: _still(after) for value, (_, after) in cut.items()}
-    return Standing(net, noise, masks, values, behind, {value: before.outputs for value, (before, _) in cut.items()})
+    needed = {value: before.outputs for value, (before, _) in cut.items()}
+    return Standing(net, x, noise, usual, masks, values, behind, needed)
 
 
 def good_as_it_stands(net: Network, site: Site) -> bool:
     """Whether no unit's own noise decides if it is good: nothing bends behind the site, or its noise moves nothing."""
-    return site.layer == net.layers or bool(site.tournament) or site.kind in ("maximum", "minimum")
+    return site.layer == net.layers or _noise_moves_nothing(site)
+
+
+def _noise_moves_nothing(site: Site) -> bool:
+    return bool(site.tournament) or site.kind in ("maximum", "minimum")
 
 
 def _masks_and_values(
-    net: Network, x: Tensor, noise: list[Tensor] | None, kept: Set[int]
+    net: Network, x: Tensor, noise: list[Tensor] | None, usual: list[Tensor], kept: Set[int], *, zeros: bool = False
 ) -> tuple[list[Tensor], dict[int, Tensor]]:
-    """The masks, and those values of the program that are to be kept, before noise is taken off them."""
+    """The masks, and those values of the program that are to be kept, before noise is taken off them.
+
+    Where a derivative may be rounding only, float64 is asked, and where it still may be, exact arithmetic; with `zeros`
+    also of a derivative of 0 to which open units lead, as what is not 0 may have been rounded to it.
+    """
     seen: dict[int, Tensor] = {}
+    wanted = {*kept, *net.entries, *net.exits}
+    paths = _Paths()
 
     def on_value(value: int, tensor: Tensor) -> None:
-        if value in kept:
+        if zeros:
+            paths.watch(tensor)
+        if value in wanted:
             seen[value] = tensor
 
     with torch.enable_grad():
         start = {0: x.detach().requires_grad_()[:, None]}
         program = _still(net.program.pruned([*net.entries, *net.exits, net.output]))
         out = _generic_output(net, program, start, noise, on_value)
-        found = torch.autograd.grad(out, [seen[e] for e in net.exits], allow_unused=True)
-    masks = [
-        torch.zeros(len(x), site.units, dtype=torch.bool, device=x.device) if g is None else as_rows(g) != 0
-        for g, site in zip(found, net.sites, strict=True)
-    ]
-    return masks, {value: tensor.detach() for value, tensor in seen.items()}
+        leaving = [seen[e] for e in net.exits]
+        slopes = _slopes(out, leaving, retain_graph=zeros)
+        masks = [g != 0 for g in slopes]
+        paths.apart = True
+        open_ = [g != 0 for g in _slopes(out, leaving)] if zeros else masks
+    seen = {value: tensor.detach() for value, tensor in seen.items()}
+    doubts = [way & _near_nothing(g, u) for way, g, u in zip(open_, slopes, usual, strict=True)]
+    rows = torch.stack([d.any(dim=1) for d in doubts]).any(dim=0).nonzero().flatten()
+    if len(rows) and net.dtype != torch.float64:
+        noisy = None if noise is None else _rows_of(noise, rows)
+        precise = good_masks(net.frozen(), x[rows].double(), _doubles(usual), noisy)
+        for mask, found in zip(masks, precise, strict=True):
+            mask[rows] = found
+    elif len(rows):
+        found_at = [(number, *d.nonzero().T) for number, d in enumerate(doubts)]
+        places = torch.cat([torch.stack([row, 0 * row + number, unit], dim=1) for number, row, unit in found_at])
+        otherwise = torch.cat([~mask[d] for mask, d in zip(masks, doubts, strict=True)])
+        bad = without_effect(net.frozen(), _pieces(net, seen, noise), places, otherwise)
+        for mask, d, found in zip(masks, doubts, bad.split([int(d.sum()) for d in doubts]), strict=True):
+            mask[d] = ~found
+    return masks, {value: seen[value] for value in {*kept, *net.exits} & seen.keys()}
 
 
-def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor) -> list[Tensor]:
+def _slopes(out: Tensor, values: list[Tensor], *, retain_graph: bool = False) -> list[Tensor]:
+    """The derivatives of a number by values, (n, units) each."""
+    found = torch.autograd.grad(out, values, allow_unused=True, retain_graph=retain_graph)
+    return [as_rows(torch.zeros_like(v) if g is None else g) for g, v in zip(found, values, strict=True)]
+
+
+class _Paths:
+    """Puts random factors on derivatives by the values it watches, once they are `apart`: what cancels does no more."""
+
+    def __init__(self) -> None:
+        self.apart = False
+        self.generator = torch.Generator().manual_seed(0)
+
+    def watch(self, tensor: Tensor) -> None:
+        if tensor.requires_grad:
+            tensor.register_hook(self._scattered)
+
+    def _scattered(self, gradient: Tensor) -> Tensor | None:
+        if not self.apart:
+            return None
+        return gradient * (0.5 + torch.rand(gradient.shape[1:], generator=self.generator).to(gradient))
+
+
+def _rows_of(noise: list[Tensor], rows: Tensor) -> list[Tensor]:
+    return [d[rows].double() for d in noise]
+
+
+def _doubles(tensors: list[Tensor]) -> list[Tensor]:
+    return [t.double() for t in tensors]
+
+
+def good_weights(
+    net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor, usual: list[Tensor]
+) -> list[Tensor]:
     """What is left of weights (n, breakpoints, units) a site when only good units count: (n, units) a site; unbiased.
 
     Units that give what they give at the breakpoint, as closed ones do, are good or not as they stand. Of the others,
@@ -138,7 +295,7 @@ def good_weights(net: Network, x: Tensor, noise: list[Tensor], weights: list[Ten
     moved to the breakpoint; if it is not good there, the weight of all is taken off it: on average, that of the bad.
     """
     kept = []
-    stand = standing(net, x, noise)
+    stand = standing(net, x, noise, usual)
     for number, (site, mask, w) in enumerate(zip(net.sites, stand.masks, weights, strict=True)):
         if good_as_it_stands(net, site):
             kept.append((w * mask[:, None]).sum(dim=1))

@@ -1,7 +1,7 @@
 """What is only rounding: values and slopes that are zero in exact arithmetic."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -13,7 +13,7 @@ from regionscope.geometry.laws import proved_errors, usual_errors
 from regionscope.geometry.modular import primes_below
 from regionscope.geometry.predicates import EPS
 from regionscope.geometry.rational import CellMaps, Exact, Forms
-from regionscope.tracing.network import Network, as_rows
+from regionscope.tracing.network import Network, as_rows, piece
 from regionscope.types import Indices
 
 PRIMES = 3  # a form that varies looks constant modulo all of them with a probability below 1e-12
@@ -69,10 +69,7 @@ def constant_in_their_regions(net: Network, values: Sequence[Tensor], places: Te
     result = torch.full_like(known, otherwise)
     if not known.any():
         return result
-    pieces = {
-        site.exit: (z[:, :, None] > torch.tensor(site.breakpoints, dtype=z.dtype)).sum(dim=2).int()
-        for site, z in zip(net.sites, values, strict=True)
-    }
+    pieces = {site.exit: piece(z, site.breakpoints) for site, z in zip(net.sites, values, strict=True)}
     generator = torch.Generator().manual_seed(0)
 
     def points(some: Indices, p: int) -> Tensor:
@@ -85,4 +82,35 @@ def constant_in_their_regions(net: Network, values: Sequence[Tensor], places: Te
         cells, np.searchsorted(asked, here[:, 0]), forms, list(islice(primes_below(exactly.largest_modulus), PRIMES))
     )
     result[known] = torch.from_numpy((found[:, :, 0] == found[:, :, 1]).all(axis=0))
+    return result
+
+
+def without_effect(net: Network, pieces: Mapping[int, Tensor], places: Tensor, otherwise: Tensor) -> Tensor:
+    """Which units of a frozen network do not move its output on given pieces, in exact arithmetic: (m,).
+
+    `places` (m, 3) names a point each, the site and the unit; `pieces` has those of all units (n, units) by the value
+    that leaves their site. On them the output is affine in what leaves a unit, so it does not depend on that if it is
+    the same for 0 and a random number modulo a prime. If the network has no exact form it is as `otherwise` says.
+    """
+    program = net.program.pruned([net.output])
+    exactly = Exact(program, {})
+    if not exactly.has(net.output):
+        return otherwise
+    result = torch.zeros(len(places), dtype=torch.bool)
+    primes = list(islice(primes_below(exactly.largest_modulus), PRIMES))
+    generator = torch.Generator().manual_seed(0)
+    for number in places[:, 1].unique().tolist():
+        site = net.sites[number]
+        before, behind = program.segments([site.exit])
+        for rows in (places[:, 1] == number).nonzero().flatten().split(exactly.at_once):
+            point, _, unit = places[rows].T
+            choices = {value: chosen[point].repeat(2, 1) for value, chosen in pieces.items()}
+            start = {v: torch.zeros(2 * len(rows), *program.shapes[v], dtype=torch.float64) for v in before.outputs}
+            moved = as_rows(start[site.exit])  # the same numbers
+            still = torch.ones(len(rows), dtype=torch.bool)
+            for p in primes:
+                moved[torch.arange(len(rows)), unit] = torch.randint(1, p, unit.shape, generator=generator).double()
+                with_it, without_it = as_rows(exactly.resumed(behind, start, choices, p)[0]).chunk(2)
+                still &= (with_it == without_it).all(dim=1)
+            result[rows] = still
     return result
