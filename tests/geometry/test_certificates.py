@@ -139,7 +139,7 @@ def relabel_an_edge(cells: rs.PlaneCells, rng: np.random.Generator) -> rs.PlaneC
 
 def give_an_edge_to_another_site(cells: rs.PlaneCells, rng: np.random.Generator) -> rs.PlaneCells:
     site = cells.edges.site.copy()
-    names = [s.tournament or s.name for s in cells.sites]
+    names = [s.tournament.name if s.tournament else s.name for s in cells.sites]
     edge = rng.choice(np.flatnonzero(site >= 0))
     others = [
         n for n, name in enumerate(names) if name != names[site[edge]] and cells.edges.unit[edge] < cells.sites[n].units

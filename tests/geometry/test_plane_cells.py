@@ -1,5 +1,6 @@
 """Exact cells on planes: closed forms, invariants, degenerate arrangements by name."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -419,6 +420,22 @@ def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
     np.savez(path, **stored)
     with pytest.raises(ValueError, match="has format 99"):
         rs.PlaneCells.load(path)
+
+
+def test_a_file_that_has_the_names_of_tournaments_only_is_read(tmp_path: Path) -> None:
+    path, each = tmp_path / "cells.npz", case("maxout")
+    rs.plane_cells(each.model, plane_of(each)).save(path)
+    with np.load(path) as file:
+        stored = dict(file)
+    about = json.loads(str(stored["about"]))
+    names = [site["tournament"] and site["tournament"]["name"] for site in about["sites"]]
+    for site, name in zip(about["sites"], names, strict=True):
+        site["tournament"] = name
+    np.savez(path, **(stored | {"about": np.array(json.dumps(about))}))
+    back = rs.PlaneCells.load(path, model=each.model)
+    assert any(names)
+    assert [site.tournament and site.tournament.name for site in back.sites] == names
+    assert back.verify().holds
 
 
 def test_a_runaway_is_stopped() -> None:

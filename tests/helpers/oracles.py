@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.geometry.patterns import Column, patterns_at
+from regionscope.geometry.patterns import Column
 from regionscope.types import Floats, Words
 
 
@@ -26,6 +26,27 @@ def hooked_inputs(model: nn.Module, x: Tensor, kinds: tuple[type[nn.Module], ...
     for hook in hooks:
         hook.remove()
     return seen
+
+
+@torch.no_grad()
+def patterns_at(net: rs.Network, columns: tuple[Column, ...], x: Tensor) -> Words:
+    """The packed patterns of points, by a forward pass: a bit a boundary, 32 a winner."""
+    entering = dict(zip((site.name for site in net.sites), net.preactivations(x), strict=True))
+    packed = []
+    for c in columns:
+        if c.breakpoints:
+            (site,) = (site for site in net.sites if site.name == c.name)
+            bits = torch.cat([entering[c.name].reshape(len(x), -1) > b for b in site.breakpoints], dim=1).numpy()
+            bytes_ = np.packbits(bits, axis=1, bitorder="little")
+        else:
+            (value,) = {
+                t.winners for t in (site.tournament for site in net.sites) if t is not None and t.name == c.name
+            }
+            assert value is not None
+            (won,) = net.program.pruned([value]).run(x)
+            bytes_ = won.reshape(len(x), -1).numpy().astype(np.int32).view(np.uint8)
+        packed.append(np.pad(bytes_, ((0, 0), (0, 8 * c.words - bytes_.shape[1]))).view(np.uint64))
+    return np.concatenate([np.zeros((len(x), 0), np.uint64), *packed], axis=1)
 
 
 def grid_patterns(net: rs.Network, cells: rs.PlaneCells, side: int) -> tuple[Floats, Words]:

@@ -15,7 +15,7 @@ from regionscope.geometry import maps
 from regionscope.geometry.grids import Grid
 from regionscope.geometry.patterns import Column, unpacked
 from regionscope.geometry.sweep import exact
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, Tournament
 from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Ints, Model, Words
 
@@ -142,13 +142,21 @@ def read_cells(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, A
     common = {
         "packed_patterns": stored.pop("packed_patterns"),
         "columns": tuple(Column(**c) for c in about["columns"]),
-        "sites": tuple(Site(**{**s, "breakpoints": tuple(s["breakpoints"]), "shape": tuple(s["shape"])})
-                       for s in about["sites"]),
+        "sites": tuple(_site(**s) for s in about["sites"]),
         "outputs": stored.pop("outputs", None),
         "close_decisions": about["close_decisions"],
         "undecided": about["undecided"],
-    }  # fmt: skip
+    }
     return common, stored
+
+
+def _site(
+    *, breakpoints: list[float], shape: list[int], tournament: dict[str, Any] | str | None, **stored: Any
+) -> Site:
+    """A site as a file has it; older files have the name of a tournament only."""
+    told = {"name": tournament} if isinstance(tournament, str) else tournament
+    played = Tournament(**told) if told else None
+    return Site(breakpoints=tuple(breakpoints), shape=tuple(shape), tournament=played, **stored)
 
 
 def network_of(model: Model | None, example: Tensor) -> Network | None:

@@ -245,11 +245,11 @@ def _differ_in_maker(cells: PlaneCells, net: Network, parts: list[Part]) -> Bool
     edges = cells.edges
     result = np.zeros(len(edges), bool)
     for part in parts:
-        name = net.sites[part.site].tournament if part.step is not None else None
-        sites = [n for n, s in enumerate(cells.sites) if n == part.site or (name is not None and s.tournament == name)]
+        played = part.tournament
+        sites = [n for n, s in enumerate(net.sites) if n == part.site or (played and s.tournament == played)]
         mine = np.flatnonzero(np.isin(edges.site, sites) & (edges.cells >= 0).all(axis=1))
         a, b = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[mine].T)
         each = np.arange(len(mine))
-        differs = (a != b).any(axis=1) if name is not None else a[each, edges.unit[mine]] != b[each, edges.unit[mine]]
+        differs = (a != b).any(axis=1) if played is not None else a[each, edges.unit[mine]] != b[each, edges.unit[mine]]
         result[mine] = differs
     return result

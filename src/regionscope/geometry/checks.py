@@ -12,7 +12,7 @@ from regionscope.geometry.cells import Cells
 from regionscope.geometry.laws import usual_errors
 from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.geometry.settling import exact_pieces
-from regionscope.tracing.network import Network, Site, as_rows
+from regionscope.tracing.network import Network, Site, Tournament, as_rows
 from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats
 
@@ -24,29 +24,29 @@ Numbers = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Part:
-    """The columns of patterns that one site or tournament fills; `step` says who won it."""
+    """The columns of patterns that one site fills, or a tournament, with the step that says who won it."""
 
     site: int  # among those of the network
     first: int
     entries: int
+    tournament: Tournament | None = None
     step: Step | None = None
 
 
 def parts_of(cells: Cells, net: Network) -> list[Part]:
     """What the columns of `cells.patterns` stand for: the sites in order, the rounds of a tournament as one."""
     parts: list[Part] = []
-    first, seen = 0, set()
+    first = 0
     for number, site in enumerate(net.sites[: len(cells.sites)]):
-        entries, step = site.units, None
-        if site.tournament in net.winners:
-            if site.tournament in seen:
+        part, tournament = Part(number, first, site.units), site.tournament
+        if tournament is not None and tournament.winners is not None:
+            if any(tournament == other.tournament for other in parts):
                 continue
-            seen.add(site.tournament)
-            winners = net.winners[str(site.tournament)]
-            entries = int(np.prod(net.program.shapes[winners]))
-            (step,) = (s for s in net.program.steps if winners in s.results)
-        parts.append(Part(number, first, entries, step))
-        first += entries
+            entries = int(np.prod(net.program.shapes[tournament.winners]))
+            (step,) = (s for s in net.program.steps if tournament.winners in s.results)
+            part = Part(number, first, entries, tournament, step)
+        parts.append(part)
+        first += part.entries
     return parts
 
 
@@ -89,11 +89,10 @@ def evaluated(cells: Cells, net: Network, places: Floats, parts: list[Part]) -> 
     errors = usual_errors(net, norm, np.full(len(x), rounded), norms)
     contests = {}
     for number, part in enumerate(parts):
-        if part.step is not None:
+        if part.tournament is not None and part.tournament.winners is not None and part.step is not None:
             (source,) = part.step.used & net.program.shapes.keys()
-            name = str(net.sites[part.site].tournament)
-            entering, winners = net.program.pruned([source, net.winners[name]]).run(x)
-            rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == name]
+            entering, winners = net.program.pruned([source, part.tournament.winners]).run(x)
+            rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == part.tournament]
             error = np.concatenate(rounds, axis=1).max(axis=1, keepdims=True, initial=0.0)
             contests[number] = Contest(grouped(part.step, entering), as_rows(winners).numpy(), error)
     return Evaluation([as_rows(v).numpy() for v in values], errors, contests)
@@ -168,7 +167,6 @@ def wrong_exactly(cells: Cells, net: Network, chosen: Numbers) -> int | None:
     pieces, winners = exactly
     wrong = np.zeros(len(chosen), bool)
     for part in parts_of(cells, net):
-        site = net.sites[part.site]
-        found = pieces[part.site] if part.step is None else winners[str(site.tournament)]
+        found = pieces[part.site] if part.tournament is None else winners[part.tournament]
         wrong |= (found != cells.patterns[chosen, part.first : part.first + part.entries]).any(axis=1)
     return int(wrong.sum())

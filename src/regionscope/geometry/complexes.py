@@ -15,7 +15,7 @@ from regionscope.geometry.patterns import Boundaries, owners
 from regionscope.geometry.predicates import MOVED
 from regionscope.geometry.rational import Forms
 from regionscope.geometry.rows import Rows, enlarged
-from regionscope.geometry.tournaments import Tournament
+from regionscope.geometry.tournaments import Bracket
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
 Signs = NDArray[np.int8]
@@ -115,7 +115,7 @@ class Finish:
     `before` is the cell that each was before its first round.
     """
 
-    playing: Tournament
+    playing: Bracket
     rounds: Sequence[Boundaries]
     matches: dict[str, Tensor]
     won: Words

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from regionscope.geometry.predicates import words
-from regionscope.tracing.network import Network, Site, as_rows
+from regionscope.tracing.network import Network, Site, Tournament
 from regionscope.types import Ints, Words
 
 
@@ -30,7 +28,7 @@ class Boundaries:
         return len(self.site.breakpoints) * self.site.units
 
     @property
-    def tournament(self) -> str | None:
+    def tournament(self) -> Tournament | None:
         """The tournament of which this site is a round."""
         return self.site.tournament
 
@@ -88,41 +86,11 @@ def columns_of(boundaries: Sequence[Boundaries], net: Network) -> list[Column]:
     first = 0
     for b in boundaries:
         name, entries, breakpoints = b.site.name, b.site.units, len(b.site.breakpoints)
-        if b.tournament in net.winners:
-            name, breakpoints = str(b.tournament), 0
-            entries = math.prod(net.program.shapes[net.winners[name]])
+        if b.tournament is not None and b.tournament.winners is not None:
+            name, breakpoints = b.tournament.name, 0
+            entries = math.prod(net.program.shapes[b.tournament.winners])
         if not any(c.name == name for c in columns):
             size = words(entries * breakpoints if breakpoints else 32 * entries)
             columns.append(Column(name, first, size, entries, breakpoints))
             first += size
     return columns
-
-
-@torch.no_grad()
-def winners(net: Network, tournament: str, x: Tensor) -> Words:
-    """Who wins a tournament at points x, packed: (n, words)."""
-    (won,) = net.program.pruned([net.winners[tournament]]).run(x)
-    won = as_rows(won)
-    packed = np.zeros((len(x), 2 * words(32 * won.shape[1])), np.int32)
-    packed[:, : won.shape[1]] = won.numpy()
-    return packed.view(np.uint64)
-
-
-def patterns_at(net: Network, columns: Sequence[Column], x: Tensor, batch_size: int = 8192) -> Words:
-    """The packed patterns of points, by evaluating the network there."""
-    packed = np.zeros((len(x), sum(c.words for c in columns)), np.uint64)
-    sites = {site.name: number for number, site in enumerate(net.sites)}
-    for start in range(0, len(x), batch_size):
-        rows = slice(start, start + batch_size)
-        values = net.preactivations(x[rows])
-        for c in columns:
-            place = slice(c.first_word, c.first_word + c.words)
-            if not c.breakpoints:
-                packed[rows, place] = winners(net, c.name, x[rows])
-                continue
-            z = values[sites[c.name]].reshape(len(x[rows]), -1)
-            bits = torch.cat([z > b for b in net.sites[sites[c.name]].breakpoints], dim=1).numpy()
-            padded = np.zeros((len(bits), 64 * c.words), np.uint8)
-            padded[:, : bits.shape[1]] = bits
-            packed[rows, place] = np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
-    return packed

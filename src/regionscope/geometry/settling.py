@@ -18,8 +18,8 @@ from regionscope.geometry.modular import Integers
 from regionscope.geometry.patterns import Boundaries, numbered
 from regionscope.geometry.predicates import EPS
 from regionscope.geometry.rational import CellMaps, Exact, Forms
-from regionscope.geometry.tournaments import Tournament, tournament
-from regionscope.tracing.network import Network
+from regionscope.geometry.tournaments import Bracket, bracket
+from regionscope.tracing.network import Network, Tournament
 from regionscope.types import Bools, Floats, Indices, Ints
 
 ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
@@ -50,10 +50,10 @@ class Judge:
         self.laws = route(self.net, self.boundaries).laws
 
     @cached_property
-    def tournaments(self) -> dict[str, Tournament]:
+    def tournaments(self) -> dict[Tournament, Bracket]:
         """Those whose winners are part of a pattern."""
-        names = dict.fromkeys(b.tournament for b in self.boundaries if b.tournament in self.net.winners)
-        return {name: tournament(self.net, name) for name in names if name is not None}
+        played = dict.fromkeys(b.tournament for b in self.boundaries)
+        return {t: bracket(self.net, t) for t in played if t is not None and t.winners is not None}
 
     @cached_property
     @np.errstate(invalid="ignore")  # what is infinite is no bound
@@ -214,7 +214,7 @@ def _settle_vertices(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut) -> 
 
 def exact_pieces(
     net: Network, points: Callable[[int], Tensor], grid: Grid, reach: float, sites: int
-) -> tuple[list[Ints], dict[str, Indices]] | None:
+) -> tuple[list[Ints], dict[Tournament, Indices]] | None:
     """The piece of every unit (n, units) of the first sites at points, in exact arithmetic.
 
     The points (n, entries of an input) are given modulo p, with the grid that holds them and a bound on their norms.
@@ -226,8 +226,8 @@ def exact_pieces(
     if found is None:
         return None
     winners = {}
-    for name, playing in judge.tournaments.items():
+    for tournament, playing in judge.tournaments.items():
         if playing.rounds[-1].exit in found:
             above = {s.name: torch.from_numpy(found[s.exit] > 0) for s in playing.rounds}
-            winners[name] = playing.numbers[playing.played(above)[0]].numpy()
+            winners[tournament] = playing.numbers[playing.played(above)[0]].numpy()
     return [found[site.exit] for site in rounds], winners

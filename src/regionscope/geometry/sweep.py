@@ -37,7 +37,7 @@ from regionscope.geometry.predicates import (
 from regionscope.geometry.rounding import Measure
 from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge, cut_by_site
-from regionscope.geometry.tournaments import Tournament
+from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import return_freed_memory
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Program
@@ -179,10 +179,10 @@ class Sweep:
             packed[rows, : found.shape[1]] = found
         return packed.view(np.uint64)
 
-    def _playing(self, boundaries: Boundaries) -> Tournament | None:
+    def _playing(self, boundaries: Boundaries) -> Bracket | None:
         """The tournament that a site is a round of, if its winners are part of a pattern."""
-        name = boundaries.tournament
-        return self.judge.tournaments.get(name) if name is not None else None
+        played = boundaries.tournament
+        return self.judge.tournaments.get(played) if played is not None else None
 
     # what a cut changes
 
@@ -260,7 +260,7 @@ def sweep(
         del cut, outcome  # memory that the notes need
         swept.lineage = swept.lineage.descended(ancestors).noted(site.site.name, cells.bits(above))
         del above, ancestors
-        if site.tournament in net.winners and _is_last_round(site, boundaries):
+        if site.tournament in swept.judge.tournaments and _is_last_round(site, boundaries):
             _finish(cells, swept, site)
         known = part.outputs
         bar.set_postfix(vertices=swept.vertices, refresh=False)
@@ -295,7 +295,7 @@ def _finish(cells: Complex, swept: Sweep, last: Boundaries) -> None:
     if merged is not None:
         swept.thin(merged.vertices)
         lineage, won = lineage.descended(merged.members), won[merged.members]
-    swept.lineage = lineage.noted(str(last.tournament), won, winners=True)
+    swept.lineage = lineage.noted(last.tournament.name, won, winners=True)
 
 
 def _place_exactly(cells: Complex, swept: Sweep) -> None:

@@ -18,14 +18,14 @@ from regionscope.geometry.predicates import words
 from regionscope.geometry.rounding import SAME
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.lifting import lifted
-from regionscope.tracing.network import Network, Site, as_rows
+from regionscope.tracing.network import Network, Site, Tournament, as_rows
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step
 from regionscope.types import Words
 
 
 @dataclass(frozen=True)
-class Tournament:
+class Bracket:
     """The rounds of one tournament, from what enters it, `source`, to the winners.
 
     `numbers` gives every position in the source the number by which torch calls it. `entrants` says what competitors
@@ -123,10 +123,10 @@ def entrants(net: Network, source: int) -> Entrants | None:
     return None
 
 
-def tournament(net: Network, name: str) -> Tournament:
-    """One of the tournaments of `net.winners`."""
-    rounds = tuple(site for site in net.sites if site.tournament == name)
-    (last,) = (step for step in net.program.steps if net.winners[name] in step.results)
+def bracket(net: Network, tournament: Tournament) -> Bracket:
+    """Who meets whom in a tournament that says who won."""
+    rounds = tuple(site for site in net.sites if site.tournament == tournament)
+    (last,) = (step for step in net.program.steps if tournament.winners in step.results)
     chain = [last]  # the step that says who won, and those that only arrange its competitors
     while True:
         (source,) = chain[-1].used & net.program.shapes.keys()
@@ -136,7 +136,7 @@ def tournament(net: Network, name: str) -> Tournament:
         (step,) = (step for step in net.program.steps if source in step.results)
         chain.append(step)
     numbers = called(list(reversed(chain)), net.program.shapes[source])
-    return Tournament(rounds, source, program, numbers, entrants(net, source))
+    return Bracket(rounds, source, program, numbers, entrants(net, source))
 
 
 def between(program: Program, source: int, end: int) -> Program | None:

@@ -93,7 +93,7 @@ def confirmed_crossings(
     radius = checked_radius(radius)
     net, points = network_and_points(model, data)
     points = points.double().cpu()
-    net = replace(exact(net), winners={})  # so that cells are cut by the differences of losers too, and stay so
+    net = _without_winners(exact(net))  # so that cells are cut by the differences of losers too, and stay so
     shared, P = shared_frame_of(net, frame, directions, True, generator)
     assert shared is not None
     check_graph(P)
@@ -108,6 +108,12 @@ def confirmed_crossings(
             counted, meets = crossing_mask(vertices, site).ravel(), met[site.name]
             counts[:, row, site.layer - 1] += counted.sum(), meets.sum(), (counted & meets).sum()
     return Confirmation(P, *counts)
+
+
+def _without_winners(net: Network) -> Network:
+    """A network that plays the same tournaments without saying who wins."""
+    sites = (replace(s, tournament=s.tournament and replace(s.tournament, winners=None)) for s in net.sites)
+    return replace(net, sites=tuple(sites))
 
 
 def _boundaries_met(net: Network, x: Tensor, frame: Tensor, radius: float, max_cells: int) -> dict[str, Mask]:

@@ -86,7 +86,7 @@ def boundary_distance(
     return Distance(
         f"distance to the nearest boundary ({norm})",
         found.detach().cpu().double().numpy(),
-        exact=not net.winners and net.piecewise_linear,
+        exact=net.piecewise_linear and all(s.tournament is None or s.tournament.winners is None for s in net.sites),
         quantity="length",
         tensor=found.mean() if differentiable else None,
         site=places,

@@ -206,7 +206,7 @@ def good_as_it_stands(net: Network, site: Site) -> bool:
 
 
 def _noise_moves_nothing(site: Site) -> bool:
-    return bool(site.tournament) or site.kind in ("maximum", "minimum")
+    return site.tournament is not None or site.kind in ("maximum", "minimum")
 
 
 def _masks_and_values(

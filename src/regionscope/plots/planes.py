@@ -198,7 +198,7 @@ FILLS = {
 
 def _first_layer_patterns(cells: PlaneCells) -> Words:
     """The part of the patterns that belongs to the first layer."""
-    layer = {name: site.layer for site in cells.sites for name in (site.name, site.tournament)}
+    layer = {part.name: site.layer for site in cells.sites for part in (site, site.tournament) if part is not None}
     words = [range(c.first_word, c.first_word + c.words) for c in cells.columns if layer[c.name] == 1]
     return np.asarray(cells.packed_patterns[:, np.array([*chain(*words)], np.int64)])
 

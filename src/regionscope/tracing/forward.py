@@ -127,8 +127,11 @@ class Recording:
     @property
     def marks(self) -> list[Mark]:
         """The sites that the output depends on: on what leaves them, or on who won."""
-        won = {name for name, value in self.recorder.winners.items() if value in self.needed}
-        return [mark for mark in self.recorder.marks if mark.exit in self.needed or mark.tournament in won]
+
+        def matters(mark: Mark) -> bool:
+            return mark.exit in self.needed or (mark.playing is not None and mark.playing.winners in self.needed)
+
+        return [mark for mark in self.recorder.marks if matters(mark)]
 
     @property
     def piecewise_linear(self) -> bool:

@@ -21,6 +21,17 @@ HALVINGS = 40
 
 
 @dataclass(frozen=True)
+class Tournament:
+    """Max-pooling or one of its like, played in rounds of two; `winners` is the value of the program that says who won.
+
+    What says nothing of that, such as a clamp between tensors, has none.
+    """
+
+    name: str
+    winners: int | None = None
+
+
+@dataclass(frozen=True)
 class Site:
     """A place where an activation is applied, one unit an element.
 
@@ -36,7 +47,7 @@ class Site:
     smooth: bool = False
     entry: int = field(default=-1, repr=False)  # the values of the program that enter and leave it
     exit: int = field(default=-1, repr=False)
-    tournament: str | None = field(default=None, repr=False)  # that it is a round of: a key of `Network.winners`
+    tournament: Tournament | None = field(default=None, repr=False)  # that it is a round of
 
     @property
     def units(self) -> int:
@@ -73,7 +84,6 @@ class Network:
     dtype: torch.dtype
     device: torch.device
     output: int
-    winners: dict[str, int]  # name of a tournament -> value that says who won
     program: Program
 
     @property

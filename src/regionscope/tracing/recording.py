@@ -18,6 +18,7 @@ from regionscope.tracing.activations import Activation
 from regionscope.tracing.calls import Call, overlapping, tensors
 from regionscope.tracing.decompositions import INDICES, PLAYED, RandomSlopes
 from regionscope.tracing.ledger import Calling, Ledger
+from regionscope.tracing.network import Tournament
 from regionscope.tracing.program import Held
 from regionscope.tracing.schemas import aten, schema
 
@@ -31,7 +32,12 @@ class Mark:
     layer: int
     entry: int
     exit: int
-    tournament: str | None
+    playing: "_Playing | None"
+
+    @property
+    def tournament(self) -> Tournament | None:
+        """The one that it is a round of, as far as it is known by now."""
+        return Tournament(self.playing.name, self.playing.winners) if self.playing else None
 
 
 @dataclass
@@ -42,6 +48,7 @@ class _Playing:
     name: str
     layer: int
     rounds: int = 0
+    winners: int | None = None
 
 
 class Recorder(TorchDispatchMode):
@@ -57,7 +64,6 @@ class Recorder(TorchDispatchMode):
         self.calling = Calling(paths)
         self.ledger = Ledger(self.calling, held, keep=keep)
         self.marks: list[Mark] = []
-        self.winners: dict[str, int] = {}  # name of a tournament -> value that says who won
         self.smooth: set[int] = set()  # values made by operations that are not piecewise linear
         # tensors of the model that were written to, and a copy from before
         self.contents: list[tuple[Tensor, Tensor]] = []
@@ -185,12 +191,12 @@ class Recorder(TorchDispatchMode):
         if 0 in self.ledger.facts[entering].shape:  # no units
             return
         if playing is None:
-            name, tournament = self._site_name(activation.kind), None
+            name = self._site_name(activation.kind)
         else:
             playing.rounds += 1
-            name, tournament = f"{playing.name}/{playing.rounds}", playing.name
+            name = f"{playing.name}/{playing.rounds}"
         leaving = self.ledger.value(tensors(result)[0])
-        self.marks.append(Mark(name, activation, layer, entering, leaving, tournament))
+        self.marks.append(Mark(name, activation, layer, entering, leaving, playing))
 
     def _site_name(self, kind: str) -> str:
         """The module's path, the kind unless the module is just that, and the number of earlier sites so called."""
@@ -214,9 +220,8 @@ class Recorder(TorchDispatchMode):
         kind, simpler = PLAYED[call.key]
         x = call.arguments["self"]
         expected = x if call.schema.written else tensors(call.run())[0]
-        name = self._site_name(kind)
         behind = max(self.ledger.fact(t).layer for a in call.arguments.values() for t in tensors(a))
-        self._playing = _Playing(kind, name, behind + 1)
+        playing = self._playing = _Playing(kind, self._site_name(kind), behind + 1)
         try:
             with self:
                 winner = simpler(call.arguments, tuple(expected.shape))
@@ -231,13 +236,13 @@ class Recorder(TorchDispatchMode):
             return x.copy_(winner)
         if call.schema.several:
             positions = self._perform(call)[1]
-            self.winners[name] = self.ledger.value(positions)
-            self._restrict(self.winners[name], f"the positions that {call.func} returns, which jump")
+            playing.winners = self.ledger.value(positions)
+            self._restrict(playing.winners, f"the positions that {call.func} returns, which jump")
             return winner, positions
         if call.key in INDICES:
             self._unseen = True
             with self:
-                self.winners[name] = self.ledger.value(INDICES[call.key](call.arguments))
+                playing.winners = self.ledger.value(INDICES[call.key](call.arguments))
             self._unseen = False
         return winner
 

@@ -133,13 +133,12 @@ def _recorded_at(points: Tensor, forward: Forward, allow_smooth: bool) -> Record
 
 def as_written(alone: Recording, example: Tensor) -> Network:
     """The network that was recorded at one point."""
-    recorder, ledger, output = alone.recorder, alone.recorder.ledger, alone.value
+    ledger, output = alone.recorder.ledger, alone.value
     facts, marks = ledger.facts, alone.marks
     if not facts[output].live:
         raise UnsupportedModel("the model's output does not depend on its input")
-    played = {mark.tournament for mark in marks}
-    winners = {name: value for name, value in recorder.winners.items() if name in played}
-    kept = (*(mark.entry for mark in marks), *(mark.exit for mark in marks), output, *winners.values())
+    winners = {mark.playing.winners for mark in marks if mark.playing and mark.playing.winners is not None}
+    kept = (*(mark.entry for mark in marks), *(mark.exit for mark in marks), output, *sorted(winners))
     shapes = {value: fact.shape for value, fact in enumerate(facts) if fact.live}
     program = Program(tuple(ledger.steps), ledger.constants, shapes, ()).pruned(kept)
     used = {value for step in program.steps for value in step.used}
@@ -169,7 +168,6 @@ def as_written(alone: Recording, example: Tensor) -> Network:
         dtype=example.dtype,
         device=example.device,
         output=output,
-        winners=winners,
         program=program,
     )
 
