@@ -1,6 +1,7 @@
 """What every measure keeps to, whatever it measures: run for all of them over all cases."""
 
 import copy
+import inspect
 import math
 import pickle
 from collections.abc import Callable, Iterator
@@ -264,6 +265,21 @@ def test_progress_is_shown_if_asked_for(name: str, capfd: pytest.CaptureFixture[
     assert capfd.readouterr().err == ""
     measured(name, net, found.points, labels, show_progress=True)
     assert "100%" in capfd.readouterr().err
+
+
+@names
+def test_the_table_names_every_option_of_a_measure_with_the_default_it_has(name: str) -> None:
+    measure = rs.MEASURES[name]
+    taken = inspect.signature(measure.function).parameters
+    filled_in = {"model", "data", "labels", "generator", "differentiable"}
+    assert len(set(measure.options)) == len(measure.options)
+    assert set(measure.options) == taken.keys() - filled_in
+    assert measure.random == ("generator" in taken) and measure.needs_labels == ("labels" in taken)
+    has_to_be_told = {option for option in measure.options if taken[option].default is inspect.Parameter.empty}
+    assert has_to_be_told <= measure.defaults.keys() <= set(measure.options)
+    for option in measure.defaults.keys() - has_to_be_told:
+        assert measure.defaults[option] == taken[option].default
+    assert (measure.watching or {}).keys() <= {"points", *measure.options}
 
 
 @names

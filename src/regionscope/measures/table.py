@@ -1,7 +1,6 @@
 """The measures by name, and all that whoever asks for one by name has to know of it."""
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +23,13 @@ from regionscope.types import Data, Model
 class Measure:
     """A measure as it is asked for by name; called, it is its function with the defaults.
 
-    `defaults` are for options that have to be told. `watching` are those with which it can be taken again and again
-    while a model trains, `points` among them how many are looked at; None if it is watched only when it is asked for.
+    `options` can be told by name; `defaults` are what some of them are if they are not. `watching` are those with which
+    it can be taken again and again while a model trains, `points` among them how many are looked at; None if it is
+    watched only when it is asked for.
     """
 
     function: Callable[..., Estimate]
+    options: Collection[str]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     watching: Mapping[str, Any] | None = None
     needs_labels: bool = False
@@ -57,28 +58,53 @@ class Measure:
 
     def check(self, options: Mapping[str, Any]) -> None:
         """An error if there is no such option: told before anything is measured."""
-        taken = inspect.signature(self.function).parameters
-        own = [name for name in taken if name not in FILLED_IN]
         for name in options:
-            if name not in own:
-                raise TypeError(f"{self.function.__name__} has no option {name!r} here; it has {', '.join(own)}")
+            if name not in self.options:
+                there = ", ".join(self.options)
+                raise TypeError(f"{self.function.__name__} has no option {name!r} here; it has {there}")
 
-
-FILLED_IN = {"model", "data", "labels", "generator", "differentiable"}  # not for those who ask by name
 
 # Averaged over many points, a few draws at each leave less error than the points do; singular values are dear.
 MEASURES = {
     "local_complexity": Measure(
-        local_complexity, watching={"draws": 2, "method": "random", "directions": 4}, random=True
+        local_complexity,
+        "sigma draws good weight_noise density method directions per_unit batch_size show_progress".split(),
+        defaults={"sigma": 0.05, "draws": 32},
+        watching={"draws": 2, "method": "random", "directions": 4},
+        random=True,
     ),
-    "boundary_crossings": Measure(boundary_crossings, defaults={"radius": 0.05}, watching={}, random=True),
-    "local_rank": Measure(local_rank, defaults={"eps": 0.1}, watching={"points": 64}),
-    "total_variation": Measure(total_variation, watching={}, random=True),
-    "boundary_distance": Measure(boundary_distance),
-    "good_units": Measure(good_units),
-    "local_region_count": Measure(local_region_count, defaults={"radius": 0.05}, random=True),
-    "robust_accuracy": Measure(robust_accuracy, watching={"restarts": 1, "steps": 10}, needs_labels=True, random=True),
-    "certified_radius": Measure(certified_radius, needs_labels=True),
+    "boundary_crossings": Measure(
+        boundary_crossings,
+        "radius directions frame shared_frame include_centre layers batch_size show_progress".split(),
+        defaults={"radius": 0.05},
+        watching={},
+        random=True,
+    ),
+    "local_rank": Measure(
+        local_rank,
+        "eps relative method batch_size show_progress".split(),
+        defaults={"eps": 0.1},
+        watching={"points": 64},
+    ),
+    "total_variation": Measure(
+        total_variation, "target method directions batch_size show_progress".split(), watching={}, random=True
+    ),
+    "boundary_distance": Measure(boundary_distance, "norm good batch_size show_progress".split()),
+    "good_units": Measure(good_units, "per_unit batch_size show_progress".split()),
+    "local_region_count": Measure(
+        local_region_count,
+        "radius shape axes max_cells batch_size show_progress".split(),
+        defaults={"radius": 0.05},
+        random=True,
+    ),
+    "robust_accuracy": Measure(
+        robust_accuracy,
+        "attack radius steps step_size norm bounds restarts loss batch_size show_progress".split(),
+        watching={"restarts": 1, "steps": 10},
+        needs_labels=True,
+        random=True,
+    ),
+    "certified_radius": Measure(certified_radius, ("batch_size", "show_progress"), needs_labels=True),
 }
 
 
