@@ -26,8 +26,8 @@ from regionscope.geometry.rounding import (
     MOVES,
     NORMS,
     STATE,
-    Bound,
-    Measure,
+    ErrorBound,
+    Spread,
     bounds_after,
     fresh_bound,
 )
@@ -94,7 +94,7 @@ class Call:
         made = list(made) if isinstance(made, list | tuple) else [made]
         return torch.cat([m.flatten() for m in (made[:1] if name_of(self.key) in NORMS else made)])
 
-    def bounds(self) -> list[Bound] | None:
+    def bounds(self) -> list[ErrorBound] | None:
         """Of its results, if its live arguments are the state; None if there is no rule."""
         constants: dict[int, Tensor] = {}
 
@@ -164,7 +164,7 @@ def divided(key: str, arguments: Arguments, live: Live) -> tuple[Rationals, Rati
     return np.stack(columns, axis=1), constant
 
 
-def error(measure: Measure, norm: float, column: int) -> float:
+def error(measure: Spread, norm: float, column: int) -> float:
     return float(measure.noise[column] * norm + measure.floor[column])
 
 

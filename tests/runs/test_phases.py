@@ -288,7 +288,7 @@ def test_segmentation_is_the_best_of_all() -> None:
                         for i, (part, w) in enumerate(zip(np.split(y, cuts), np.split(weight, cuts), strict=True))
                     )
                     costs[(first, *cuts)] = left + k * price
-        found = monotone.pieces(*monotone.segmentations(y[None], weight, price, 4))
+        found = monotone.signs_and_cuts(*monotone.segmentations(y[None], weight, price, 4))
         left = (weight * (y - monotone.fit(y, weight, *found)) ** 2).sum() + len(found[0]) * price
         assert left == pytest.approx(min(costs.values()))
 

@@ -43,16 +43,16 @@ def contents(file: DataFile, root: Path) -> bytes:
     """What the file holds, uncompressed and checked; downloaded if it is not there."""
     for path in (root / file.path, root / f"{file.path}.gz"):
         if path.is_file():
-            return checked(unpacked(path), file, path)
+            return checked(_unpacked(path), file, path)
     path = downloaded(file, root)
     if not path.name.endswith(".tar.gz"):
-        return checked(unpacked(path), file, path)
+        return checked(_unpacked(path), file, path)
     data = checked(member(path, file.path), file, path)
     write_whole(root / file.path, data)
     return data
 
 
-def unpacked(path: Path) -> bytes:
+def _unpacked(path: Path) -> bytes:
     try:
         return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

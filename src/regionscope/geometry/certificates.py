@@ -10,7 +10,7 @@ from regionscope.geometry.checks import (
     AT_ONCE,
     Ends,
     Part,
-    evaluated,
+    evaluation,
     parts_of,
     wrong_exactly,
     wrong_inside,
@@ -155,7 +155,7 @@ def _wrong_at_breakpoints(cells: LineCells, net: Network) -> int:
     wrong = (before == after).all(axis=1)
     for start in range(0, len(wrong), AT_ONCE):
         rows = np.arange(start, min(start + AT_ONCE, len(wrong)))
-        found = evaluated(cells, net, cells.breakpoints[rows], parts)
+        found = evaluation(cells, net, cells.breakpoints[rows], parts)
         for number, part in enumerate(parts):
             columns = slice(part.first, part.first + part.entries)
             ends = Ends(rows - start, before[rows, columns], after[rows, columns])
@@ -230,7 +230,7 @@ def _wrong_across(cells: PlaneCells, net: Network) -> int:
     vertex = edges.vertices.ravel()[half]
     for start in range(0, len(cells.vertices), AT_ONCE):
         mine = slice(*np.searchsorted(vertex, [start, start + AT_ONCE]))
-        found = evaluated(cells, net, cells.vertices[start : start + AT_ONCE], parts)
+        found = evaluation(cells, net, cells.vertices[start : start + AT_ONCE], parts)
         edge = half[mine] >> 1
         for number, part in enumerate(parts):
             first, second = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[edge].T)

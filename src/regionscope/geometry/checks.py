@@ -80,7 +80,7 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluated(cells: Cells, net: Network, places: Floats, parts: list[Part]) -> Evaluation:
+def evaluation(cells: Cells, net: Network, places: Floats, parts: list[Part]) -> Evaluation:
     """Plain forward passes at places of cells, which are rounded as vertices are."""
     x = cells._points(places)
     values = net.preactivations(x)
@@ -111,7 +111,7 @@ def wrong_inside(cells: Cells, net: Network) -> tuple[Bools, int]:
     parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
     for start in range(0, len(cells), AT_ONCE):
         rows = slice(start, start + AT_ONCE)
-        found = evaluated(cells, net, cells.centres[rows], parts)
+        found = evaluation(cells, net, cells.centres[rows], parts)
         for number, part in enumerate(parts):
             claimed = cells.patterns[rows, part.first : part.first + part.entries]
             if number in found.contests:

@@ -436,7 +436,7 @@ def room_needed(start, origin, after, above, below):
 
 
 @njit(cache=True, nogil=True)
-def passage(h, side, boundary, origin, after, above, below):
+def _passage(h, side, boundary, origin, after, above, below):
     """From a vertex on one side to the first on the other: the last half-edge before, one that starts on it or -1."""
     last, on = h, -1
     while True:
@@ -483,7 +483,7 @@ def cut_cells(mesh, vertices, rule, questions, count, stack, first_label, roots,
         begin = h
         widest.errors[:], widest.slopes[:] = 0.0, 0.0
         for k in range(2):
-            last, on, h = passage(h, 1 - 2 * k, boundary, origin, after, above, below)
+            last, on, h = _passage(h, 1 - 2 * k, boundary, origin, after, above, below)
             a, b = origin[last], origin[h]
             length = distance(xy, a, b) + rule.law[DRIFT]
             if on < 0:

@@ -9,7 +9,7 @@ import torch
 
 from regionscope.geometry.patterns import Boundaries, numbered
 from regionscope.geometry.predicates import FAINT, FAINT_ROW, UNKNOWN_SHARE
-from regionscope.geometry.rounding import STATE, SURE, UNKNOWN, ZERO, Measure, bounds_after, combined, fresh_bound
+from regionscope.geometry.rounding import STATE, SURE, UNKNOWN, ZERO, Spread, bounds_after, combined, fresh_bound
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
 from regionscope.types import Floats
@@ -25,15 +25,15 @@ class Law:
     """
 
     rows: Floats
-    row: Measure
-    whole: Measure
-    others: Measure
+    row: Spread
+    whole: Spread
+    others: Spread
     used: bool
     unknown: str | None
     passes: bool = False
 
     @property
-    def state(self) -> Measure:
+    def state(self) -> Spread:
         """Of all that is handed on."""
         if self.passes:
             return replace(STATE, size=self.others.size, offset=self.others.offset)
@@ -74,14 +74,14 @@ def law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bo
 
 def without_rule(law: Law) -> Law:
     """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
-    usual = Measure(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
+    usual = Spread(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
     handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
     others = law.others if np.isfinite(law.others.gain[0]) else handed_on
     return replace(law, rows=np.ones_like(law.rows), row=usual, whole=handed_on, others=others, used=True, passes=False)
 
 
 @dataclass(frozen=True)
-class Route:
+class Way:
     """The way through a network: its parts from site to site, with their laws, and the last part, to the output."""
 
     parts: tuple[Program, ...]
@@ -89,15 +89,15 @@ class Route:
     last: Program
 
 
-def route(net: Network, boundaries: Sequence[Boundaries]) -> Route:
+def route(net: Network, boundaries: Sequence[Boundaries]) -> Way:
     """The way through the first sites of a frozen network; kept with it, as many sweeps may go there."""
-    known: dict[int, Route] = vars(net).setdefault("_routes", {})
+    known: dict[int, Way] = vars(net).setdefault("_routes", {})
     if len(boundaries) not in known:
         entries = [b.site.entry for b in boundaries]
         program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
         parts = program.segments(entries)
         laws = laws_of(parts, [b.site for b in boundaries])
-        known[len(boundaries)] = Route(tuple(parts[:-1]), tuple(laws), parts[-1])
+        known[len(boundaries)] = Way(tuple(parts[:-1]), tuple(laws), parts[-1])
     return known[len(boundaries)]
 
 

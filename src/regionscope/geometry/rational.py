@@ -50,7 +50,7 @@ from regionscope.geometry.modular import (
 from regionscope.geometry.pieces import Pieces, pieces
 from regionscope.geometry.rounding import NORMS, NUMBERS, norm_constants
 from regionscope.tracing.activations import PAIRWISE
-from regionscope.tracing.lifting import aligned, lifted
+from regionscope.tracing.lifting import lifted, with_dimensions
 from regionscope.tracing.network import Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step, Value
@@ -128,7 +128,7 @@ class Modular:
             product = Step(aten.mul.Tensor, (step.named[name], Value(-1)), {}, step.results)
             part = reduced(lifted(product, {**values, -1: factor}, shapes)[0], self.p)
             live = step.named[name].index in shapes
-            parts.append(aligned(part, len(shapes[step.results[0]])) if live else part)
+            parts.append(with_dimensions(part, len(shapes[step.results[0]])) if live else part)
         return reduced(parts[0] + parts[1], self.p)
 
     def number(self, plain: float) -> Tensor:

@@ -2,7 +2,7 @@
 
 A part takes the *state*, all numbers that the network holds between two sites, to the next one. At a vertex where the
 state has the norm N and an error of norm δ, an error of a value is at most `gain δ + noise N + floor`, and its norm at
-most `size N + offset`. These five numbers, a `Measure`, follow from the operations alone, by the rules below: a sum of
+most `size N + offset`. These five numbers, a `Spread`, follow from the operations alone, by the rules below: a sum of
 k products in any order is off by at most k eps times the sum of their absolute values (Higham, Accuracy and Stability
 of Numerical Algorithms, 3.1), so for y = A x + b the error grows from e to |A| e + k eps (|A|_F |x| + |b|), |A| the
 spectral norm. Entry i of y is off by at most |row i of A| times a number that all entries share: its `rows`.
@@ -36,7 +36,7 @@ Pair = Floats  # (2,): proof and usual
 
 
 @dataclass(frozen=True)
-class Measure:
+class Spread:
     """Of a value where the state has the norm N and the error δ: gain δ + noise N + floor, and size N + offset."""
 
     gain: Pair
@@ -45,53 +45,53 @@ class Measure:
     size: float
     offset: float
 
-    def times(self, factor: Pair | float) -> "Measure":
+    def times(self, factor: Pair | float) -> "Spread":
         """Of the value after a map of this norm that rounds nothing."""
         pair = np.broadcast_to(np.asarray(factor, np.float64), (2,))
         largest = float(pair[0])
-        return Measure(
+        return Spread(
             pair * self.gain, pair * self.noise, pair * self.floor, largest * self.size, largest * self.offset
         )
 
-    def rounded(self, unit: Pair, scale: float = 1.0) -> "Measure":
+    def rounded(self, unit: Pair, scale: float = 1.0) -> "Spread":
         """After rounding errors of `unit` times `scale` times what the norm is at most."""
         noise, floor = self.noise + scale * unit * self.size, self.floor + scale * unit * self.offset
         return replace(self, noise=noise, floor=floor)
 
-    def with_constant(self, norm: float, unit: Pair) -> "Measure":
+    def with_constant(self, norm: float, unit: Pair) -> "Spread":
         """After a constant of this norm was added, with rounding errors of `unit` times that."""
         return replace(self, floor=self.floor + unit * norm, offset=self.offset + norm)
 
-    def linear(self) -> "Measure":
+    def linear(self) -> "Spread":
         """Without constants."""
         return replace(self, floor=np.zeros(2), offset=0.0)
 
 
-def combined(measures: Sequence[Measure], how: Callable[..., Any]) -> Measure:
-    """Numbers of several measures put together one by one."""
-    gain, noise, floor = (reduce(how, (getattr(m, name) for m in measures)) for name in ("gain", "noise", "floor"))
-    size, offset = (float(reduce(how, (getattr(m, name) for m in measures))) for name in ("size", "offset"))
-    return Measure(gain, noise, floor, size, offset)
+def combined(spreads: Sequence[Spread], how: Callable[..., Any]) -> Spread:
+    """The numbers of several put together one by one."""
+    gain, noise, floor = (reduce(how, (getattr(s, name) for s in spreads)) for name in ("gain", "noise", "floor"))
+    size, offset = (float(reduce(how, (getattr(s, name) for s in spreads))) for name in ("size", "offset"))
+    return Spread(gain, noise, floor, size, offset)
 
 
-ZERO = Measure(np.zeros(2), np.zeros(2), np.zeros(2), 0.0, 0.0)
-STATE = Measure(np.ones(2), np.zeros(2), np.zeros(2), 1.0, 0.0)
-UNKNOWN = Measure(np.array([np.inf, 1.0]), np.array([np.inf, 0.0]), np.array([np.inf, 0.0]), np.inf, np.inf)
+ZERO = Spread(np.zeros(2), np.zeros(2), np.zeros(2), 0.0, 0.0)
+STATE = Spread(np.ones(2), np.zeros(2), np.zeros(2), 1.0, 0.0)
+UNKNOWN = Spread(np.array([np.inf, 1.0]), np.array([np.inf, 0.0]), np.array([np.inf, 0.0]), np.inf, np.inf)
 
 
 @dataclass(frozen=True)
-class Bound:
+class ErrorBound:
     """What is known of one value: `whole` of its norm, `rows` (its shape) times `row` of each entry.
 
     An entry may be a copy of another, or of one of several: `copied` adds up all that it may be a copy of, given the
-    values in `roots`, whose joint norm has the measure `source`.
+    values in `roots`, whose joint norm has the spread `source`.
     """
 
     rows: Tensor
-    row: Measure
-    whole: Measure
+    row: Spread
+    whole: Spread
     roots: Mapping[int, tuple[int, ...]]  # with their shapes
-    source: Measure
+    source: Spread
     copied: Callable[[Mapping[int, Tensor]], Tensor]
     chosen: bool = False  # whether an entry may be a copy of more than one
 
@@ -118,20 +118,20 @@ class Bound:
         return max(float(c.max()) for c in counts if c.numel()) if made.numel() else 0.0
 
 
-def fresh_bound(value: int, rows: Tensor, row: Measure, whole: Measure) -> Bound:
+def fresh_bound(value: int, rows: Tensor, row: Spread, whole: Spread) -> ErrorBound:
     """Of entries that are no copies."""
-    return Bound(rows, row, whole, {value: tuple(rows.shape)}, whole, lambda roots: roots[value])
+    return ErrorBound(rows, row, whole, {value: tuple(rows.shape)}, whole, lambda roots: roots[value])
 
 
 def bounds_after(
-    step: Step, bounds: Mapping[int, Bound], constants: Mapping[int, Any], shapes: Mapping[int, Any]
-) -> list[Bound | None] | None:
+    step: Step, bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any], shapes: Mapping[int, Any]
+) -> list[ErrorBound | None] | None:
     """What is known of the results of a step; None if there is no rule for it."""
     live = [v for v in dict.fromkeys(indices([step.arguments, list(step.options.values())])) if v in bounds]
     try:
         if step.name in MOVES:
             return list(moved(step, bounds[live[0]], live[0], constants))
-        if step.name in DENSE and (made := dense(step, live, bounds, constants)) is not None:
+        if step.name in DENSE and (made := _dense(step, live, bounds, constants)) is not None:
             return [made]
         if step.name in CHOICES or step.name in LINEAR or step.name in DENSE:
             return [linear(step, live, bounds, constants)]
@@ -145,7 +145,7 @@ def bounds_after(
     return [bent(step, bounds[live[0]], found)] if found else None
 
 
-def moved(step: Step, bound: Bound, live: int, constants: Mapping[int, Any]) -> list[Bound]:
+def moved(step: Step, bound: ErrorBound, live: int, constants: Mapping[int, Any]) -> list[ErrorBound]:
     """Entries in another order or shape, left out or repeated: no rounding."""
     padding = abs(float(step.named.get("value") or 0.0)) if step.name == "constant_pad_nd" else 0.0
     fixed = {i: constants[i] for i in step.used if i != live}
@@ -168,7 +168,7 @@ def moved(step: Step, bound: Bound, live: int, constants: Mapping[int, Any]) -> 
     return results
 
 
-def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound:
+def linear(step: Step, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]) -> ErrorBound:
     """Any operation y = A x + … + b whose coefficients are its constants or fixed numbers of one sign."""
     chooses = step.name in CHOICES and not step.named.get("accumulate")
     matrices = [coefficients(step, v, live, bounds, constants) for v in live]
@@ -199,7 +199,7 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: 
     return result
 
 
-def with_added(step: Step, rows: Tensor, row: Measure, whole: Measure, constant: Tensor, unit: Pair) -> Bound:
+def with_added(step: Step, rows: Tensor, row: Spread, whole: Spread, constant: Tensor, unit: Pair) -> ErrorBound:
     """The bound of A x + b from that of A x: b counts as another column of A."""
     norm, size = float(norms_of(constant)), float(norms_of(rows))
     if norm == 0:
@@ -221,7 +221,7 @@ class Norms:
 
 
 def coefficients(
-    step: Step, v: int, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]
+    step: Step, v: int, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
 ) -> Norms:
     """The norms of the matrix by which value v goes into the result of a step, from products with its |A| and A²."""
     x = bounds[v].rows
@@ -295,14 +295,18 @@ def with_constants(step: Step, change: Callable[[Tensor], Tensor]) -> Step:
     return replace(step, arguments=arguments, options={n: changed(n, a) for n, a in step.options.items()})
 
 
-def constant_part(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Tensor:
+def constant_part(
+    step: Step, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
+) -> Tensor:
     """What the step gives where its live arguments are zero."""
     zeros = {v: torch.zeros_like(bounds[v].rows) for v in live}
     result: Tensor = step.run({**constants, **zeros})[0]
     return result
 
 
-def dense(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound | None:
+def _dense(
+    step: Step, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
+) -> ErrorBound | None:
     """x W + b with a constant matrix W, as in a dense layer."""
     rows, matrix = (step.named[name] for name in DENSE[step.name])
     added = step.named["self"].index if step.name == "addmm" else None
@@ -360,7 +364,9 @@ def convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
     return math.sqrt(overlap) * max(spectral_norm(part.flatten(1)) for part in groups)
 
 
-def normed(step: Step, live: int, bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> list[Bound | None]:
+def normed(
+    step: Step, live: int, bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
+) -> list[ErrorBound | None]:
     """Batch norm in eval mode: a factor and a shift for every channel, as float64 has them."""
     factor, shift = norm_constants(step, constants)
     bound, shape = bounds[live], (-1, *[1] * (bounds[live].rows.dim() - 2))
@@ -384,7 +390,9 @@ def norm_constants(step: Step, constants: Mapping[int, Any]) -> tuple[Tensor, Te
     return factor, bias - mean * factor
 
 
-def best_of_two(step: Step, live: list[int], bounds: Mapping[int, Bound], constants: Mapping[int, Any]) -> Bound:
+def best_of_two(
+    step: Step, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
+) -> ErrorBound:
     """The larger or smaller of two: an entry of the one or of the other, without rounding."""
     fixed = [constants[i] for i in step.used if i not in live]
     both = [bounds[v] for v in live]
@@ -404,12 +412,12 @@ def best_of_two(step: Step, live: list[int], bounds: Mapping[int, Bound], consta
     return fresh_bound(step.results[0], rows, row, whole)
 
 
-def added(bounds: Sequence[Bound], shape: Sequence[int]) -> Callable[[Mapping[int, Tensor]], Tensor]:
+def added(bounds: Sequence[ErrorBound], shape: Sequence[int]) -> Callable[[Mapping[int, Tensor]], Tensor]:
     """All that entries may be copies of if they may be copies of any of these."""
     return lambda roots: sum((b.copied(roots).expand(shape) for b in bounds), torch.zeros(shape).double())
 
 
-def bent(step: Step, bound: Bound, found: Pieces) -> Bound:
+def bent(step: Step, bound: ErrorBound, found: Pieces) -> ErrorBound:
     """An activation: its steepest piece, and the largest constant that one of them adds."""
     slopes = [float(s.abs().max()) if isinstance(s, Tensor) else abs(float(s)) for s, _ in found]
     offset = max(abs(float(o)) for _, o in found) * math.sqrt(bound.rows.numel())

@@ -34,7 +34,7 @@ from regionscope.geometry.predicates import (
     VALUE,
     words,
 )
-from regionscope.geometry.rounding import Measure
+from regionscope.geometry.rounding import Spread
 from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge, cut_by_site
 from regionscope.geometry.tournaments import Bracket
@@ -157,7 +157,7 @@ class Sweep:
             self._slope * law.state.gain, whole + rounding[1]
         )
 
-    def _numbers(self, measure: Measure) -> Floats:
+    def _numbers(self, measure: Spread) -> Floats:
         """What compiled kernels know of a law."""
         pairs = (*measure.gain, *measure.noise, *measure.floor, *self._slope)
         return np.array([*pairs, measure.size, measure.offset, self._drift])

@@ -111,7 +111,7 @@ class Entrants:
 def entrants(net: Network, source: int) -> Entrants | None:
     """What is known of the entries of a value, if they are those that leave a site."""
     for site in net.sites:
-        way = between(net.program, site.exit, source)
+        way = _between(net.program, site.exit, source)
         (step,) = (step for step in net.program.steps if site.exit in step.results)
         found = pieces(step, net.program.constants)
         if way is not None and found is not None and all(s.name in SAME for s in way.steps):
@@ -130,7 +130,7 @@ def bracket(net: Network, tournament: Tournament) -> Bracket:
     chain = [last]  # the step that says who won, and those that only arrange its competitors
     while True:
         (source,) = chain[-1].used & net.program.shapes.keys()
-        program = between(net.program, source, rounds[-1].exit)
+        program = _between(net.program, source, rounds[-1].exit)
         if program is not None:
             break
         (step,) = (step for step in net.program.steps if source in step.results)
@@ -139,7 +139,7 @@ def bracket(net: Network, tournament: Tournament) -> Bracket:
     return Bracket(rounds, source, program, numbers, entrants(net, source))
 
 
-def between(program: Program, source: int, end: int) -> Program | None:
+def _between(program: Program, source: int, end: int) -> Program | None:
     """The steps that lead from one value to another; None if the second needs more than the first."""
     needed, kept = {end}, list[Step]()
     for step in reversed(program.steps):

@@ -16,7 +16,7 @@ AT_ONCE = 256  # columns
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class AffineMap:
     """A map x -> A x + c of a chain: the whole of a convolution, batch norm, pooling and so on in one."""
 
     matrix: Tensor | None  # (out, in), or None if it is too large
@@ -39,10 +39,10 @@ class Affine:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class AffineChain:
     """Affine maps 1..H+1 with H activations between them; `slopes` (pieces, units) of each activation."""
 
-    maps: tuple[Affine, ...]
+    maps: tuple[AffineMap, ...]
     slopes: tuple[Tensor, ...]
     breakpoints: tuple[tuple[float, ...], ...]
 
@@ -59,7 +59,7 @@ class Chain:
 
 
 @torch.no_grad()
-def chain_of(net: Network) -> Chain | None:
+def chain_of(net: Network) -> AffineChain | None:
     """The chain that a network is, in float64; None if it is none: skips, max-pooling, competing values."""
     program = net.frozen().program.pruned([net.output])
     cuts = [value for pair in zip(net.entries, net.exits, strict=True) for value in pair]
@@ -77,14 +77,14 @@ def chain_of(net: Network) -> Chain | None:
             return None
     maps = [_affine(part, source, net.device) for part, source in zip(parts[::2], sources[::2], strict=True)]
     bends = zip(parts[1::2], sources[1::2], net.sites, strict=True)
-    return Chain(
+    return AffineChain(
         tuple(maps),
         tuple(_piece_slopes(part, source, site, net.device) for part, source, site in bends),
         tuple(site.breakpoints for site in net.sites),
     )
 
 
-def _affine(part: Program, source: int, device: torch.device) -> Affine:
+def _affine(part: Program, source: int, device: torch.device) -> AffineMap:
     """The affine map of a part of a program, by its values at 0 and at the unit vectors."""
     shape = part.shapes[source]
     inputs = math.prod(shape)
@@ -112,7 +112,7 @@ def _affine(part: Program, source: int, device: torch.device) -> Affine:
         norm = min(math.sqrt(largest_column * float(row_sums.max())), frobenius)
     floats = [c for c in part.constants.values() if isinstance(c, Tensor) and c.is_floating_point()]
     size = math.sqrt(sum(float(c.square().sum()) for c in floats))
-    return Affine(
+    return AffineMap(
         matrix, offset, norm, exact, frobenius, row_squares.sqrt(), sum(c.numel() for c in floats), size
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, inequality
-from regionscope.inequalities.chains import Affine, chain_of
+from regionscope.inequalities.chains import AffineMap, chain_of
 from regionscope.measures.complexity import local_complexity
 from regionscope.points import all_points
 from regionscope.tracing.network import Network
@@ -69,7 +69,7 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     ]  # fmt: skip
 
 
-def _hidden_map(net: Network) -> Affine:
+def _hidden_map(net: Network) -> AffineMap:
     chain = chain_of(net)
     kinds = [site.kind for site in net.sites]
     if chain is None or kinds not in (["relu"], ["leaky_relu"]) or chain.maps[0].matrix is None:

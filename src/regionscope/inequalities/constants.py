@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regionscope.inequalities.bound import Samples
-from regionscope.inequalities.chains import Chain, products
+from regionscope.inequalities.chains import AffineChain, products
 from regionscope.tracing.network import Network
 from regionscope.types import Floats
 
@@ -72,7 +72,7 @@ class Constants:
 
 
 def constants_of(
-    net: Network, chain: Chain | None, samples: Samples, *, sigma: float, eta: float, eps: float, kind: str
+    net: Network, chain: AffineChain | None, samples: Samples, *, sigma: float, eta: float, eps: float, kind: str
 ) -> Constants:
     """All constants for a network; "product" needs a chain, others get "data".
 

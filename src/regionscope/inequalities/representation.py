@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from regionscope.inequalities.chains import Chain, chain_of
+from regionscope.inequalities.chains import AffineChain, chain_of
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Model
@@ -66,7 +66,7 @@ def representation_cost(model: Model | Network, example: torch.Tensor | None = N
     return found
 
 
-def balanced_cost(net: Network, chain: Chain | None) -> RepresentationCost | None:
+def balanced_cost(net: Network, chain: AffineChain | None) -> RepresentationCost | None:
     """The representation cost of a chain; None if rescaling its units is not rescaling parameters."""
     kinds = {site.kind for site in net.sites}
     if chain is None or not kinds <= set(HOMOGENEOUS) or not all(m.dense for m in chain.maps):

@@ -8,7 +8,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from regionscope.inequalities.bound import Samples
-from regionscope.inequalities.chains import Chain
+from regionscope.inequalities.chains import AffineChain
 from regionscope.machine import points_at_once
 from regionscope.measures.complexity import gaussian
 from regionscope.measures.draws import Draws
@@ -28,7 +28,7 @@ AT_ONCE = 4096  # looks
 
 
 def measured_samples(
-    net: Network, points: Tensor, chain: Chain | None, *, sigma: float, eta: float, eps: float, draws: int,
+    net: Network, points: Tensor, chain: AffineChain | None, *, sigma: float, eta: float, eps: float, draws: int,
     generator: torch.Generator | None, batch_size: int | None = None, show_progress: bool = False,
 ) -> Samples:  # fmt: skip
     """Complexity, slopes, ranks, variation and distance at every point, each a mean over the same draws of the noise.
@@ -54,7 +54,8 @@ def measured_samples(
 
 
 def _one_draw(
-    route: Route, x: Tensor, chain: Chain | None, sigma: float, eta: float, eps: float, number: int, numbers: Draws,
+    route: Route, x: Tensor, chain: AffineChain | None, sigma: float, eta: float, eps: float,
+    number: int, numbers: Draws,
 ) -> dict[str, Tensor]:  # fmt: skip
     """Everything at points x for one draw of the noise: (n,), (n, layers), or (n, units)."""
     net, n = route.net, len(x)
@@ -159,7 +160,7 @@ def _gap(z: Tensor, breakpoints: tuple[float, ...]) -> Tensor:
     return torch.stack([(z - b).abs() for b in breakpoints] or [torch.full_like(z, torch.inf)]).amin(dim=0)
 
 
-def _lipschitz_met(chain: Chain, values: list[Tensor], n: int) -> Tensor:
+def _lipschitz_met(chain: AffineChain, values: list[Tensor], n: int) -> Tensor:
     """The norm of the derivative of the outputs by each layer's pre-activations, (n, layers)."""
     matrices = chain.matrices
     assert matrices is not None

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from regionscope.measures.draws import Draws
 from regionscope.measures.tangents import Tangent, gram_of
-from regionscope.tracing.lifting import Shape, aligned, lifted
+from regionscope.tracing.lifting import Shape, lifted, with_dimensions
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.operations import bend, linear_arguments
 from regionscope.tracing.program import OnValue, Program
@@ -187,7 +187,7 @@ class Following:
     def shaped(self, value: int, dimensions: int = 0) -> Tensor:
         """The tangents of a value in its shape, filled up with ones in front to so many dimensions."""
         rows = self.rows(value)
-        one = aligned(torch.empty(1, *self.program.shapes[value], device="meta"), dimensions)
+        one = with_dimensions(torch.empty(1, *self.program.shapes[value], device="meta"), dimensions)
         return rows.reshape(*rows.shape[:2], *one.shape[1:])
 
     def differentiate(self, step: Step, values: Mapping[int, Any]) -> None:

@@ -63,7 +63,7 @@ class Passage:
         return [((end - start) / reach).view(*frames.shape[:2], -1) for end, start in changes]
 
 
-class Seen(NamedTuple):
+class Extent(NamedTuple):
     """A site at the vertices of n neighbourhoods."""
 
     site: Site
@@ -102,17 +102,17 @@ class Bundle:
         way, x = self.passage.precise, self.points[which].double()
         return Bundle(way, x, frames, way.centres(x), way.arms(frames, radius))
 
-    def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Seen]:
+    def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Extent]:
         """Every site at the vertices x ± r v_p, and perhaps x, in the way that costs least."""
         P = self.frames.shape[1]
         if not self.passage.layers or include_centre or P < FEW or self.switching(radius) > MANY:
             for site, vertices in self.embedded(radius, include_centre=include_centre):
-                yield Seen(site, *extremes(vertices), vertices[watched, : 2 * P])
+                yield Extent(site, *extremes(vertices), vertices[watched, : 2 * P])
             return
         some, sites = self.chosen(watched), self.passage.sites
         values = (v for _, v in some.embedded(radius)) if len(some) else [torch.empty(0)] * len(sites)
         for each in zip(sites, *self.told(radius), values, strict=True):
-            yield Seen(*each)
+            yield Extent(*each)
 
     def switching(self, radius: float) -> float:
         """The share of the units behind the head that switch."""

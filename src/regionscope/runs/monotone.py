@@ -65,7 +65,7 @@ def _costs(y: Floats, weight: Floats) -> Floats:  # pragma: no cover
     return cost
 
 
-def pieces(first: Indices, cuts: Indices) -> tuple[Indices, Indices]:
+def signs_and_cuts(first: Indices, cuts: Indices) -> tuple[Indices, Indices]:
     """The signs of the pieces of one curve, and where the later ones start."""
     inner = cuts[0][cuts[0] > 0]
     return first[0] * (-1) ** np.arange(np.count_nonzero(first) + len(inner)), inner

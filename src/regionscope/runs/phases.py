@@ -185,9 +185,11 @@ def _segmentation(
     """Signs, turns and levels of the pieces; the share of curves drawn again that agree, and their turns."""
     clean, weight, price = _without_outliers(y, noise), noise**-2, 4 + 3 * np.log(len(y))
     first, cuts = monotone.segmentations(clean[None], weight, price, MOST)
-    signs, inner = monotone.pieces(first, cuts)
+    signs, inner = monotone.signs_and_cuts(first, cuts)
     fit = monotone.fit(clean, weight, signs, inner)
-    richest = monotone.fit(clean, weight, *monotone.pieces(*monotone.segmentations(clean[None], weight, 0.0, MOST)))
+    richest = monotone.fit(
+        clean, weight, *monotone.signs_and_cuts(*monotone.segmentations(clean[None], weight, 0.0, MOST))
+    )
     again = richest + noise * np.random.default_rng(seed).standard_normal((resamples, len(y)))
     first_again, cuts_again = monotone.segmentations(again, weight, price, MOST)
     same = (first_again == first) & ((cuts_again > 0) == (cuts > 0)).all(axis=1)

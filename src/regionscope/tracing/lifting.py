@@ -52,7 +52,7 @@ def _given(step: Step, values: Values) -> dict[str, Any]:
 # element by element
 
 
-def aligned(value: Tensor, dimensions: int) -> Tensor:
+def with_dimensions(value: Tensor, dimensions: int) -> Tensor:
     """A value (n, *shape) whose shape at a point has so many dimensions, ones in front."""
     missing = dimensions + 1 - value.dim()
     return value if missing <= 0 else value.reshape(len(value), *[1] * missing, *value.shape[1:])
@@ -64,7 +64,7 @@ def _pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     if numbers and len({values[i].dtype for i in step.used}) > 1:  # a number alone takes on the dtype of the others
         return None
     most = max((values[i].dim() - (i in shapes) for i in step.used if isinstance(values[i], Tensor)), default=0)
-    aligned_values = {i: aligned(values[i], most) if i in shapes else values[i] for i in step.used}
+    aligned_values = {i: with_dimensions(values[i], most) if i in shapes else values[i] for i in step.used}
     return step.run(aligned_values)
 
 
@@ -73,7 +73,7 @@ def _larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     compare = torch.gt if step.name in ("maximum", "fmax") else torch.lt
     most = max(values[i].dim() - (i in shapes) for i in step.used)
     a, b = (
-        aligned(values[v.index], most) if v.index in shapes else values[v.index]
+        with_dimensions(values[v.index], most) if v.index in shapes else values[v.index]
         for v in (step.named["self"], step.named["other"])
     )
     return [torch.where(compare(a, b), a, b)]
@@ -94,12 +94,12 @@ def _reshaped(step: Step, values: Values, shapes: Shapes) -> list[Any]:
 
 def _expanded(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     x, shape = values[_only(step, shapes)], shapes[step.results[0]]
-    return [aligned(x, len(shape)).expand(len(x), *shape)]
+    return [with_dimensions(x, len(shape)).expand(len(x), *shape)]
 
 
 def _repeated(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     x, repeats = values[_only(step, shapes)], step.named["repeats"]
-    return [aligned(x, len(repeats)).repeat(1, *repeats)]
+    return [with_dimensions(x, len(repeats)).repeat(1, *repeats)]
 
 
 def _transposed(step: Step, values: Values, shapes: Shapes) -> list[Any]:
@@ -215,14 +215,14 @@ def _copied(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """copy and fill: a value in the shape and dtype of another."""
     x, target = values[step.named["src" if step.name == "copy" else "value"].index], values[step.named["self"].index]
     shape = shapes[step.results[0]]
-    return [aligned(x, len(shape)).expand(len(x), *shape).to(target.dtype)]
+    return [with_dimensions(x, len(shape)).expand(len(x), *shape).to(target.dtype)]
 
 
 def _masked(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """masked_fill and index_fill: a number in fixed places."""
     given, shape = _given(step, values), shapes[step.results[0]]
     x, number = (
-        aligned(given[name], len(shape)) if _depends(step.named[name], shapes) else given[name]
+        with_dimensions(given[name], len(shape)) if _depends(step.named[name], shapes) else given[name]
         for name in ("self", "value")
     )
     if step.name == "masked_fill":
@@ -238,7 +238,7 @@ def _masked_scattered(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     given, shape = _given_for_all(step, values, shapes, "self", "source"), shapes[step.results[0]]
     n = len(given["self"])
     places = given["mask"].expand(shape).flatten().nonzero()[:, 0]
-    x = aligned(given["self"], len(shape)).expand(n, *shape).reshape(n, -1)
+    x = with_dimensions(given["self"], len(shape)).expand(n, *shape).reshape(n, -1)
     return [x.index_copy(1, places, given["source"].reshape(n, -1)[:, : len(places)]).view(n, *shape)]
 
 
