@@ -73,3 +73,42 @@ def test_a_file_imports_only_what_comes_before_it(name: str) -> None:
 
 def test_every_file_has_its_place_and_every_place_its_file() -> None:
     assert {name if "." in name else f"{name}." for name in modules()} == set(ORDER)
+
+
+def definitions(path: Path, *kinds: type[ast.FunctionDef] | type[ast.ClassDef]) -> set[str]:
+    """The functions or classes of a file, but for those that say they are its own."""
+    found = {node.name for node in ast.parse(path.read_text()).body if isinstance(node, kinds)}
+    return {name for name in found if not name.startswith("_")}
+
+
+def names_taken(path: Path) -> set[str]:
+    """What a file imports, and what it looks up with a dot."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    imported = {name.name for node in nodes if isinstance(node, ast.ImportFrom) for name in node.names}
+    return imported | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+# commands are called by what they do, pictures by what they show
+SHOWN = ("cli", "plots")
+# compiled loops, and files whose helpers still go by plain names
+PLAIN = {"geometry.kernels", "measures.complexity", "measures.crossings", "measures.crosspolytopes"}
+
+
+def test_no_two_functions_or_classes_have_one_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for module, path in modules().items():
+        for name in definitions(path, ast.FunctionDef, ast.ClassDef) if module.split(".")[0] not in SHOWN else ():
+            homes.setdefault(name, []).append(module)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+def test_functions_that_no_other_file_uses_start_with_an_underscore() -> None:
+    top = Path(__file__).parents[1]
+    folders = [ROOT, *(top / name for name in ("tests", "benchmarks", "docs", "examples", "tools"))]
+    taken = {path: names_taken(path) for folder in folders for path in folder.rglob("*.py")}
+    public = {*regionscope.__all__, "main"}  # `main` is the command, see pyproject.toml
+    for module in modules().keys() - PLAIN:
+        path = modules()[module]
+        elsewhere = set[str]().union(*(names for other, names in taken.items() if other != path))
+        alone = definitions(path, ast.FunctionDef) - elsewhere - public
+        assert not alone, f"{module}: nothing else uses {', '.join(sorted(alone))}"

@@ -42,10 +42,10 @@ class Given:
             return Architecture(self.model, self.activation, self.shape)
         if self.activation is not None or self.shape is not None:
             raise ValueError(f"--activation and --shape go with --model {', '.join(MODELS)} only")
-        return None if self.model is None else imported(self.model)
+        return None if self.model is None else _imported(self.model)
 
 
-def imported(text: str) -> Any:
+def _imported(text: str) -> Any:
     """What is named by path/to/file.py:name or package.module:name."""
     place, _, name = text.rpartition(":")
     if not place or not name:
@@ -53,7 +53,7 @@ def imported(text: str) -> Any:
             f"--model must be path/to/file.py:function, package.module:function, {', '.join(MODELS)}, got {text!r}"
         )
     try:
-        found: Any = module_from_file(Path(place)) if place.endswith(".py") else module_by_name(place)
+        found: Any = _module_from_file(Path(place)) if place.endswith(".py") else _module_by_name(place)
         for part in name.split("."):
             found = getattr(found, part)
     except Exception as error:  # whatever the user's code leads to
@@ -61,13 +61,13 @@ def imported(text: str) -> Any:
     return found
 
 
-def module_by_name(name: str) -> ModuleType:
+def _module_by_name(name: str) -> ModuleType:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # a command does not have the folder it is called in on its path
     return import_module(name)
 
 
-def module_from_file(path: Path) -> ModuleType:
+def _module_from_file(path: Path) -> ModuleType:
     """The module in a file, which finds those beside it, as a script does."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")

@@ -44,10 +44,10 @@ def contents(file: DataFile, root: Path) -> bytes:
     for path in (root / file.path, root / f"{file.path}.gz"):
         if path.is_file():
             return checked(_unpacked(path), file, path)
-    path = downloaded(file, root)
+    path = _downloaded(file, root)
     if not path.name.endswith(".tar.gz"):
         return checked(_unpacked(path), file, path)
-    data = checked(member(path, file.path), file, path)
+    data = checked(_member(path, file.path), file, path)
     write_whole(root / file.path, data)
     return data
 
@@ -59,7 +59,7 @@ def _unpacked(path: Path) -> bytes:
         raise DamagedData(f"{path} is damaged: {error}; delete it and load it again") from error
 
 
-def member(archive: Path, name: str) -> bytes:
+def _member(archive: Path, name: str) -> bytes:
     """One file of an archive, by its name; nothing is extracted to a place that the archive chooses."""
     with tarfile.open(archive) as tar:
         file = tar.extractfile(name)
@@ -77,7 +77,7 @@ def checked(data: bytes, file: DataFile, path: Path) -> bytes:
     return data
 
 
-def downloaded(file: DataFile, root: Path) -> Path:
+def _downloaded(file: DataFile, root: Path) -> Path:
     """The download of a file, from the first mirror that gives it."""
     failures = []
     for url in file.urls:

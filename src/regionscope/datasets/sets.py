@@ -63,16 +63,16 @@ def dataset(
     if name in DATASETS:
         data = DATASETS[name](data_root(root), seed)
     elif Path(name).is_dir():
-        data = image_folder(name, side=side, seed=seed)
+        data = _image_folder(name, side=side, seed=seed)
     else:
         raise ValueError(f"dataset must be one of {', '.join(DATASETS)} or a folder of images, got {name!r}")
-    train, test = subset(data.train, size, "size", seed), subset(data.test, test_size, "test_size", seed)
+    train, test = _subset(data.train, size, "size", seed), _subset(data.test, test_size, "test_size", seed)
     if label_noise:
-        train = train[0], noisy_labels(train[1], label_noise, data, seed)
+        train = train[0], _noisy_labels(train[1], label_noise, data, seed)
     return replace(data, train=shaped(train, flat, normalise), test=shaped(test, flat, normalise))
 
 
-def subset(split: Split, size: int | None, option: str, seed: int) -> Split:
+def _subset(split: Split, size: int | None, option: str, seed: int) -> Split:
     if size is None:
         return split
     if not 1 <= size <= len(split[0]):
@@ -81,7 +81,7 @@ def subset(split: Split, size: int | None, option: str, seed: int) -> Split:
     return split[0][chosen], split[1][chosen]
 
 
-def noisy_labels(labels: Tensor, share: float, data: Dataset, seed: int) -> Tensor:
+def _noisy_labels(labels: Tensor, share: float, data: Dataset, seed: int) -> Tensor:
     if not data.classes:
         raise ValueError(f"label_noise needs classes, and {data.name} has none")
     if not 0 <= share <= 1:
@@ -111,15 +111,15 @@ def mnist_sample(split: str = "train") -> Split:
         np.load(file, allow_pickle=False) as data,
     ):
         images, labels = data[f"{split}_images"], data[f"{split}_labels"]
-    return shaped(byte_split(images[:, None], labels))
+    return shaped(_byte_split(images[:, None], labels))
 
 
-def byte_split(images: np.ndarray, labels: np.ndarray) -> Split:
+def _byte_split(images: np.ndarray, labels: np.ndarray) -> Split:
     """Images as bytes (n, c, h, w), which become numbers once it is known which are wanted, and their classes (n,)."""
     return torch.from_numpy(images.copy()), torch.from_numpy(labels.astype(np.int64))
 
 
-def idx_files(folder: str, hashes: list[tuple[str, str]], *mirrors: str) -> list[DataFile]:
+def _idx_files(folder: str, hashes: list[tuple[str, str]], *mirrors: str) -> list[DataFile]:
     """The four files of MNIST or a set like it: images and labels to train, then to test."""
     names = [f"{split}-{kind}-ubyte" for split in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
     return [
@@ -128,7 +128,7 @@ def idx_files(folder: str, hashes: list[tuple[str, str]], *mirrors: str) -> list
     ]
 
 
-MNIST = idx_files(
+MNIST = _idx_files(
     "MNIST",
     [
         ("ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
@@ -139,7 +139,7 @@ MNIST = idx_files(
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
-FASHION = idx_files(
+FASHION = _idx_files(
     "FashionMNIST",
     [
         ("c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
@@ -168,9 +168,9 @@ CIFAR10 = [
 ]
 
 
-def idx_dataset(name: str, parts: list[DataFile], classes: tuple[str, ...], root: Path) -> Dataset:
+def _idx_dataset(name: str, parts: list[DataFile], classes: tuple[str, ...], root: Path) -> Dataset:
     images, labels, test_images, test_labels = (idx_array(contents(part, root)) for part in parts)
-    train, test = byte_split(images[:, None], labels), byte_split(test_images[:, None], test_labels)
+    train, test = _byte_split(images[:, None], labels), _byte_split(test_images[:, None], test_labels)
     return Dataset(name, train, test, classes)
 
 
@@ -180,15 +180,15 @@ def idx_array(data: bytes) -> np.ndarray:
     return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(shape)
 
 
-def cifar10(root: Path, seed: int) -> Dataset:
+def _cifar10(root: Path, seed: int) -> Dataset:
     batches = [np.frombuffer(contents(file, root), np.uint8).reshape(-1, 3073) for file in CIFAR10]
     train, test = (
-        byte_split(b[:, 1:].reshape(-1, 3, 32, 32), b[:, 0]) for b in (np.concatenate(batches[:5]), batches[5])
+        _byte_split(b[:, 1:].reshape(-1, 3, 32, 32), b[:, 0]) for b in (np.concatenate(batches[:5]), batches[5])
     )
     return Dataset("cifar10", train, test, THINGS)
 
 
-def gaussians(root: Path, seed: int) -> Dataset:
+def _gaussians(root: Path, seed: int) -> Dataset:
     """x ~ N(0, I_100) and y ~ N(0, I_2) with a random cross-covariance C of norm 0.9 (LC B.2; the norm is ours)."""
     draws = np.random.default_rng([seed, 3])
     C = draws.standard_normal((100, 2))
@@ -199,7 +199,7 @@ def gaussians(root: Path, seed: int) -> Dataset:
     return Dataset("gaussians", (tx[:10_000], ty[:10_000]), (tx[10_000:], ty[10_000:]), ())
 
 
-def bunny_picture(root: Path, seed: int) -> Dataset:
+def _bunny_picture(root: Path, seed: int) -> Dataset:
     """A grey picture of the Stanford bunny (LC figure 1): 64 × 64 pixels to train on, their corners to test."""
     shape = bunny.mesh(root)
     train, test = (
@@ -209,7 +209,7 @@ def bunny_picture(root: Path, seed: int) -> Dataset:
     return Dataset("bunny", train, test, ())
 
 
-def image_folder(path: str | Path, *, side: int = 32, seed: int = 0) -> Dataset:
+def _image_folder(path: str | Path, *, side: int = 32, seed: int = 0) -> Dataset:
     """Images in folders by class, fitted to side × side pixels in colour.
 
     Either PATH/train/CLASS/… with PATH/test/CLASS/… or PATH/val/CLASS/…, or PATH/CLASS/…, of which every fifth image,
@@ -218,33 +218,33 @@ def image_folder(path: str | Path, *, side: int = 32, seed: int = 0) -> Dataset:
     path = Path(path)
     tests = [path / name for name in ("test", "val") if (path / name).is_dir()]
     if (path / "train").is_dir() and tests:
-        classes = class_names(path / "train")
-        train, test = (byte_split(*pictures(folder, classes, side)) for folder in (path / "train", tests[0]))
+        classes = _class_names(path / "train")
+        train, test = (_byte_split(*_pictures(folder, classes, side)) for folder in (path / "train", tests[0]))
         return Dataset(path.name, train, test, classes)
-    classes = class_names(path)
-    images, labels = byte_split(*pictures(path, classes, side))
+    classes = _class_names(path)
+    images, labels = _byte_split(*_pictures(path, classes, side))
     order = torch.from_numpy(np.random.default_rng([seed, 4]).permutation(len(images)))
     held, kept = order[::5], order[torch.arange(len(order)) % 5 != 0]
     return Dataset(path.name, (images[kept], labels[kept]), (images[held], labels[held]), classes)
 
 
-def class_names(path: Path) -> tuple[str, ...]:
+def _class_names(path: Path) -> tuple[str, ...]:
     names = tuple(sorted(folder.name for folder in path.iterdir() if folder.is_dir() and folder.name[0] != "."))
     if not names:
         raise MissingData(f"{path} holds no folders; an image folder has one folder for each class")
     return names
 
 
-def pictures(path: Path, classes: tuple[str, ...], side: int) -> tuple[np.ndarray, np.ndarray]:
+def _pictures(path: Path, classes: tuple[str, ...], side: int) -> tuple[np.ndarray, np.ndarray]:
     """The images under path/CLASS/ as bytes (n, 3, side, side), and their classes (n,)."""
     found = [(file, k) for k, name in enumerate(classes) for file in sorted((path / name).rglob("*"))]
     found = [(file, k) for file, k in found if file.suffix.lower() in PICTURES]
     if not found:
         raise MissingData(f"{path} holds no images; they end in {', '.join(PICTURES)}")
-    return np.stack([picture(file, side) for file, _ in found]), np.array([k for _, k in found])
+    return np.stack([_picture(file, side) for file, _ in found]), np.array([k for _, k in found])
 
 
-def picture(file: Path, side: int) -> np.ndarray:
+def _picture(file: Path, side: int) -> np.ndarray:
     try:
         with Image.open(file) as image:
             return np.asarray(ImageOps.fit(image.convert("RGB"), (side, side))).transpose(2, 0, 1)
@@ -254,9 +254,9 @@ def picture(file: Path, side: int) -> np.ndarray:
 
 DATASETS: dict[str, Callable[[Path, int], Dataset]] = {
     "mnist-sample": lambda root, seed: Dataset("mnist-sample", mnist_sample("train"), mnist_sample("test"), DIGITS),
-    "mnist": lambda root, seed: idx_dataset("mnist", MNIST, DIGITS, root),
-    "fashion-mnist": lambda root, seed: idx_dataset("fashion-mnist", FASHION, CLOTHES, root),
-    "cifar10": cifar10,
-    "gaussians": gaussians,
-    "bunny": bunny_picture,
+    "mnist": lambda root, seed: _idx_dataset("mnist", MNIST, DIGITS, root),
+    "fashion-mnist": lambda root, seed: _idx_dataset("fashion-mnist", FASHION, CLOTHES, root),
+    "cifar10": _cifar10,
+    "gaussians": _gaussians,
+    "bunny": _bunny_picture,
 }

@@ -94,11 +94,11 @@ def evaluation(cells: Cells, net: Network, places: Floats, parts: list[Part]) ->
             entering, winners = net.program.pruned([source, part.tournament.winners]).run(x)
             rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == part.tournament]
             error = np.concatenate(rounds, axis=1).max(axis=1, keepdims=True, initial=0.0)
-            contests[number] = Contest(grouped(part.step, entering), as_rows(winners).numpy(), error)
+            contests[number] = Contest(_grouped(part.step, entering), as_rows(winners).numpy(), error)
     return Evaluation([as_rows(v).numpy() for v in values], errors, contests)
 
 
-def grouped(step: Step, entering: Tensor) -> Tensor:
+def _grouped(step: Step, entering: Tensor) -> Tensor:
     """Competitors, the place of each in its group being the number that the step calls it by: (n, groups, places)."""
     if "pool" in step.name:
         spatial = len(step.named.get("kernel_size") or step.named["output_size"])

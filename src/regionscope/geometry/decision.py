@@ -14,7 +14,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def contenders(f, corners, tolerance):
+def _contenders(f, corners, tolerance):
     """The outputs that may be largest somewhere between the corners: some corner lifts them to the floor of all."""
     k = f.shape[1]
     highest, floor = np.full(k, -np.inf), -np.inf
@@ -28,7 +28,7 @@ def contenders(f, corners, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def overtakes(f, corners, i, j, tolerance):
+def _overtakes(f, corners, i, j, tolerance):
     """Whether output i is above output j at some corner."""
     most = -np.inf
     for c in corners:
@@ -37,20 +37,20 @@ def overtakes(f, corners, i, j, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def leaders(f, corners, able, tolerance):
+def _leaders(f, corners, able, tolerance):
     """For each output the first that it is equal to at all corners, and so everywhere between them."""
     first = able.copy()
     for n in range(len(able)):
         for m in range(n):
             i, j = able[n], able[m]
-            if not overtakes(f, corners, i, j, tolerance) and not overtakes(f, corners, j, i, tolerance):
+            if not _overtakes(f, corners, i, j, tolerance) and not _overtakes(f, corners, j, i, tolerance):
                 first[n] = first[m]
                 break
     return first
 
 
 @njit(cache=True, nogil=True)
-def clipped(rows, a, b, tolerance):
+def _clipped(rows, a, b, tolerance):
     """The part of a convex polygon where column a is not below column b; rows are its corners, all columns affine."""
     kept, n = [], len(rows)
     for i in range(n):
@@ -66,7 +66,7 @@ def clipped(rows, a, b, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def realm(xy, f, corners, different, mine, tolerance):
+def _realm(xy, f, corners, different, mine, tolerance):
     """The part of a cell where an output is the largest of several `different` ones: corners x, y, values; or nothing.
 
     It has an inside if, for each of the others, the output is above that one at one of its corners.
@@ -80,7 +80,7 @@ def realm(xy, f, corners, different, mine, tolerance):
         rows.append(row)
     for other in range(len(different)):
         if other != mine:
-            rows = clipped(rows, 2 + mine, 2 + other, tolerance)
+            rows = _clipped(rows, 2 + mine, 2 + other, tolerance)
     for other in range(len(different)):
         above = other == mine
         for row in rows:
@@ -91,7 +91,7 @@ def realm(xy, f, corners, different, mine, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def border(rows, a, b, tolerance):
+def _border(rows, a, b, tolerance):
     """The two corners farthest apart at which columns a and b are equal; the same one twice if there is one only."""
     size, ends = -1.0, (0.0, 0.0, 0.0, 0.0)
     for p in rows:
@@ -111,12 +111,12 @@ def through_cells(xy, f, offsets, corners, tolerance):
     ends, owners, tied = [(0.0, 0.0, 0.0, 0.0)][:0], [(0, 0, 0)][:0], [0][:0]
     for cell in range(len(offsets) - 1):
         mine = corners[offsets[cell] : offsets[cell + 1]]
-        able = contenders(f, mine, tolerance)
+        able = _contenders(f, mine, tolerance)
         if len(able) == 1:
             continue
-        first = leaders(f, mine, able, tolerance)
+        first = _leaders(f, mine, able, tolerance)
         different = np.unique(first)
-        realms = [realm(xy, f, mine, different, n, tolerance) for n in range(len(different))]
+        realms = [_realm(xy, f, mine, different, n, tolerance) for n in range(len(different))]
         for n in range(len(different)):
             if len(realms[n]) > 0 and np.sum(first == different[n]) > 1:
                 tied.append(cell)
@@ -125,7 +125,7 @@ def through_cells(xy, f, offsets, corners, tolerance):
             for m in range(n + 1, len(different)):
                 if len(realms[m]) == 0:
                     continue
-                there, segment = border(realms[n], 2 + n, 2 + m, tolerance)
+                there, segment = _border(realms[n], 2 + n, 2 + m, tolerance)
                 if there:
                     ends.append(segment)
                     owners.append((cell, different[n], different[m]))
@@ -150,7 +150,7 @@ def stretch(f, u, v, k, others, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def winning(f, corners, equal, tolerance):
+def _winning(f, corners, equal, tolerance):
     """Which of some outputs that are equal along a side of a cell are largest inside it.
 
     The difference of two is zero along the side and has one sign in the cell, so one corner tells. Both may be off by
@@ -159,7 +159,7 @@ def winning(f, corners, equal, tolerance):
     wins = np.ones(len(equal), np.bool_)
     for n in range(len(equal)):
         for other in equal:
-            if overtakes(f, corners, other, equal[n], 2 * tolerance):
+            if _overtakes(f, corners, other, equal[n], 2 * tolerance):
                 wins[n] = False
     return wins
 
@@ -172,10 +172,10 @@ def along_sides(xy, f, offsets, corners, vertices, cells, tolerance):
         p, q = cells[side]
         if p < 0 or q < 0:
             continue
-        able = contenders(f, vertices[side], tolerance)
+        able = _contenders(f, vertices[side], tolerance)
         if len(able) == 1:
             continue
-        first = leaders(f, vertices[side], able, tolerance)
+        first = _leaders(f, vertices[side], able, tolerance)
         different = np.unique(first)
         for k in different:
             equal = able[first == k]
@@ -183,19 +183,19 @@ def along_sides(xy, f, offsets, corners, vertices, cells, tolerance):
             low, high = stretch(f, u, v, k, different, tolerance)
             if len(equal) == 1 or low >= high:
                 continue
-            left = winning(f, corners[offsets[p] : offsets[p + 1]], equal, tolerance)
-            right = winning(f, corners[offsets[q] : offsets[q + 1]], equal, tolerance)
+            left = _winning(f, corners[offsets[p] : offsets[p + 1]], equal, tolerance)
+            right = _winning(f, corners[offsets[q] : offsets[q + 1]], equal, tolerance)
             if np.all(left == right):
                 continue
             (a, b), (dx, dy) = (xy[u, 0], xy[u, 1]), (xy[v, 0] - xy[u, 0], xy[v, 1] - xy[u, 1])
             ends.append((a + low * dx, b + low * dy, a + high * dx, b + high * dy))
-            one, two = sole(equal, left, right), sole(equal, right, left)
+            one, two = _sole(equal, left, right), _sole(equal, right, left)
             owners.append((min(p, q), min(one, two), max(one, two)))
     return ends, owners
 
 
 @njit(cache=True, nogil=True)
-def sole(outputs, here, there):
+def _sole(outputs, here, there):
     """The first of the outputs that win here, if possible one that does not win there."""
     for n in range(len(outputs)):
         if here[n] and not there[n]:

@@ -56,7 +56,7 @@ def grid_of(number: Fraction | float | Tensor) -> Grid:
     return Grid(int((53 - exponents - zeros).max(initial=0)))
 
 
-def grid_of_inverses(number: float | Tensor) -> Grid:
+def _grid_of_inverses(number: float | Tensor) -> Grid:
     values = np.unique(number.double().numpy()).tolist() if isinstance(number, Tensor) else [number]
     grids = [grid_of(1 / Fraction(v)) for v in values if v]
     if sum(g.rest.bit_length() for g in grids) > LARGEST_DENOMINATOR:
@@ -83,7 +83,7 @@ def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: 
         return grids[named["self"].index].product(grid_of(shares(step, shapes)))
     if name in DIVISIONS:
         by = named[DIVISIONS[name]]
-        inverses = grid_of_inverses(constants[by.index] if isinstance(by, Value) else by)
+        inverses = _grid_of_inverses(constants[by.index] if isinstance(by, Value) else by)
         if name == "addcdiv":
             factors = [_grid(a, grids, constants) for a in (named["tensor1"], named.get("value", 1))]
             return _grid(named["self"], grids, constants).join(_product([*factors, inverses]))

@@ -50,7 +50,7 @@ class Law:
 
 
 @np.errstate(all="ignore")  # what is infinite is no bound
-def law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bool = False) -> Law:
+def _law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bool = False) -> Law:
     """The law of one part of a frozen network, which takes the values `known`."""
     bounds = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
     constants, unknown = part.constants, None
@@ -69,10 +69,10 @@ def law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bo
     rows = np.where(rows > 0, np.maximum(rows, FAINT_ROW), rows)
     law = Law(rows, entry.row, entry.whole, beside, used, None, passes)
     bounded = np.isfinite(combined([law.whole, beside], np.hypot).gain[0])
-    return law if bounded else replace(without_rule(law), unknown=unknown)
+    return law if bounded else replace(_without_rule(law), unknown=unknown)
 
 
-def without_rule(law: Law) -> Law:
+def _without_rule(law: Law) -> Law:
     """Nothing is proved; usual is a share of the norm of the pre-activations themselves."""
     usual = Spread(np.array([np.inf, 0.0]), np.array([np.inf, UNKNOWN_SHARE]), np.array([np.inf, 0.0]), 1.0, 0.0)
     handed_on = replace(usual, gain=np.array([np.inf, 1.0]))
@@ -96,12 +96,12 @@ def route(net: Network, boundaries: Sequence[Boundaries]) -> Way:
         entries = [b.site.entry for b in boundaries]
         program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
         parts = program.segments(entries)
-        laws = laws_of(parts, [b.site for b in boundaries])
+        laws = _laws_of(parts, [b.site for b in boundaries])
         known[len(boundaries)] = Way(tuple(parts[:-1]), tuple(laws), parts[-1])
     return known[len(boundaries)]
 
 
-def laws_of(parts: Sequence[Program], sites: Sequence[Site | None]) -> Iterator[Law]:
+def _laws_of(parts: Sequence[Program], sites: Sequence[Site | None]) -> Iterator[Law]:
     """The laws of the parts before all sites; after the first round of a tournament, from the end of that round on.
 
     The last part, which ends at the output, has a law too if None stands for it behind the sites.
@@ -119,7 +119,7 @@ def laws_of(parts: Sequence[Program], sites: Sequence[Site | None]) -> Iterator[
         known = parts[begin - 1].outputs if begin else (0,)
         used = site is not None and any(site.entry in s.used for later in parts[number + 1 :] for s in later.steps)
         passes = played[number] is not None and played[number] == before
-        yield law_of(whole, known, used=used, passes=passes)
+        yield _law_of(whole, known, used=used, passes=passes)
 
 
 def usual_errors(
@@ -151,7 +151,7 @@ def _laws_to_output(net: Network) -> list[Law]:
     known: dict[str, list[Law]] = vars(net)  # kept with the frozen network, as its routes are
     if "_laws_to_output" not in known:
         way = route(net, numbered(net.sites))
-        known["_laws_to_output"] = list(laws_of([*way.parts, way.last], [*net.sites, None]))
+        known["_laws_to_output"] = list(_laws_of([*way.parts, way.last], [*net.sites, None]))
     return known["_laws_to_output"]
 
 

@@ -37,9 +37,9 @@ def pieces(step: Step, constants: Mapping[int, Any]) -> Pieces | None:
             width = Fraction(given["lambd"])
             return joined((ONE, width), (NOTHING, NOTHING), (ONE, -width)) if width else [IDENTITY]
         case "hardtanh":
-            return limited(given["min_val"], given["max_val"])
+            return _limited(given["min_val"], given["max_val"])
         case "clamp" | "clamp_min" | "clamp_max":
-            return limited(given.get("min"), given.get("max"))
+            return _limited(given.get("min"), given.get("max"))
     return None
 
 
@@ -48,7 +48,7 @@ def joined(*parts: tuple[Fraction, Fraction]) -> Pieces:
     return [part for i, part in enumerate(parts) if i == 0 or part != parts[i - 1]]
 
 
-def limited(low: float | None, high: float | None) -> Pieces:
+def _limited(low: float | None, high: float | None) -> Pieces:
     """x between two limits, of which one may be missing; torch takes the upper one if they are in the wrong order."""
     if low is not None and high is not None and low >= high:
         return [(NOTHING, Fraction(high))]

@@ -44,7 +44,7 @@ class Plane:
             raise ValueError("axes must be two orthonormal rows; Plane.through and Plane.around make them")
         object.__setattr__(self, "origin", origin)
         object.__setattr__(self, "axes", axes)
-        object.__setattr__(self, "domain", convex(domain))
+        object.__setattr__(self, "domain", _convex(domain))
         object.__setattr__(self, "anchors", as_array(self.anchors).reshape(-1, 2))
 
     @staticmethod
@@ -89,7 +89,7 @@ class Plane:
     @property
     def area(self) -> float:
         """Of the domain."""
-        return float(polygon_area(self.domain))
+        return float(_polygon_area(self.domain))
 
     def points(self, u: ArrayLike) -> Tensor:
         """Plane coordinates (n, 2) -> points in input space (n, *shape of the origin), in float64."""
@@ -113,16 +113,16 @@ def as_array(values: Any) -> Floats:
     return np.array(values, dtype=np.float64)
 
 
-def polygon_area(corners: Floats) -> float:
+def _polygon_area(corners: Floats) -> float:
     x, y = (corners - corners[0]).T
     return float((x * np.roll(y, -1) - y * np.roll(x, -1)).sum() / 2)
 
 
-def convex(corners: Floats) -> Floats:
+def _convex(corners: Floats) -> Floats:
     """The corners counter-clockwise; an error if they are not those of a convex polygon."""
     if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3:
         raise ValueError(f"domain must be the corners of a polygon, (k, 2) with k >= 3, got {corners.shape}")
-    area = polygon_area(corners)
+    area = _polygon_area(corners)
     size = np.ptp(corners, axis=0).max()
     if not abs(area) > CONVEX * size**2:
         raise ValueError("domain is empty: its corners lie on one line")

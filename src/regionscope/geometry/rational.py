@@ -172,7 +172,7 @@ def _as_sum(step: Step) -> Step:
     return replace(step, operation=operation)
 
 
-def terms_of(step: Step, shapes: Shapes, constants: Known) -> int:
+def _terms_of(step: Step, shapes: Shapes, constants: Known) -> int:
     """At most how many products a step adds up."""
     sizes = [
         constants[a.index].shape if a.index in constants else shapes[a.index]
@@ -256,7 +256,7 @@ class Exact:
     @cached_property
     def largest_modulus(self) -> int:
         """Primes below this are small enough for all sums."""
-        most = max((terms_of(s, self.program.shapes, self.constants) for s in self.program.steps), default=1)
+        most = max((_terms_of(s, self.program.shapes, self.constants) for s in self.program.steps), default=1)
         return math.isqrt(LARGEST // (most + 1))
 
     @cached_property
@@ -264,7 +264,7 @@ class Exact:
         """The number of products at one point."""
         shapes = self.program.shapes
         return sum(
-            math.prod(shapes[step.results[0]]) * terms_of(step, shapes, self.constants) for step in self.program.steps
+            math.prod(shapes[step.results[0]]) * _terms_of(step, shapes, self.constants) for step in self.program.steps
         )
 
     def enough(self, values: Sequence[int], points: Grid) -> list[int] | None:

@@ -130,7 +130,7 @@ def bounds_after(
     live = [v for v in dict.fromkeys(indices([step.arguments, list(step.options.values())])) if v in bounds]
     try:
         if step.name in MOVES:
-            return list(moved(step, bounds[live[0]], live[0], constants))
+            return list(_moved(step, bounds[live[0]], live[0], constants))
         if step.name in DENSE and (made := _dense(step, live, bounds, constants)) is not None:
             return [made]
         if step.name in CHOICES or step.name in LINEAR or step.name in DENSE:
@@ -138,18 +138,18 @@ def bounds_after(
     except RuntimeError:  # torch cannot differentiate it, or not with these arguments
         return None
     if step.name in NORMS:
-        return normed(step, live[0], bounds, constants) if live == [step.named["input"].index] else None
+        return _normed(step, live[0], bounds, constants) if live == [step.named["input"].index] else None
     if step.name in activations.PAIRWISE:
-        return [best_of_two(step, live, bounds, constants)]
+        return [_best_of_two(step, live, bounds, constants)]
     found = pieces(step, constants) if len(live) == 1 else None
     return [bent(step, bounds[live[0]], found)] if found else None
 
 
-def moved(step: Step, bound: ErrorBound, live: int, constants: Mapping[int, Any]) -> list[ErrorBound]:
+def _moved(step: Step, bound: ErrorBound, live: int, constants: Mapping[int, Any]) -> list[ErrorBound]:
     """Entries in another order or shape, left out or repeated: no rounding."""
     padding = abs(float(step.named.get("value") or 0.0)) if step.name == "constant_pad_nd" else 0.0
     fixed = {i: constants[i] for i in step.used if i != live}
-    plain = with_constants(step, torch.zeros_like) if padding else step
+    plain = _with_constants(step, torch.zeros_like) if padding else step
     results = []
     for number, rows in enumerate(plain.run({**fixed, live: bound.rows})):
 
@@ -184,12 +184,12 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, ErrorBound], consta
         rows = mine if rows is None else rows + mine
         row = combined([row, shared.rounded(rounds)], np.maximum)
     assert rows is not None
-    result = with_added(
+    result = _with_added(
         step,
         rows,
         row,
         combined(wholes, np.hypot if chooses else np.add),
-        constant_part(step, live, bounds, constants),
+        _constant_part(step, live, bounds, constants),
         rounds,
     )
     if step.name == "sub" and len(live) == 2 and step.named.get("alpha", 1) == 1:
@@ -199,9 +199,9 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, ErrorBound], consta
     return result
 
 
-def with_added(step: Step, rows: Tensor, row: Spread, whole: Spread, constant: Tensor, unit: Pair) -> ErrorBound:
+def _with_added(step: Step, rows: Tensor, row: Spread, whole: Spread, constant: Tensor, unit: Pair) -> ErrorBound:
     """The bound of A x + b from that of A x: b counts as another column of A."""
-    norm, size = float(norms_of(constant)), float(norms_of(rows))
+    norm, size = float(_norms_of(constant)), float(_norms_of(rows))
     if norm == 0:
         return fresh_bound(step.results[0], rows, row, whole)
     scale = norm / size if size else norm
@@ -210,7 +210,7 @@ def with_added(step: Step, rows: Tensor, row: Spread, whole: Spread, constant: T
 
 
 @dataclass(frozen=True)
-class Norms:
+class _Norms:
     """Of a matrix A: of its rows, of all of it (proof and usual), and how many terms a sum has."""
 
     rows: Tensor  # (shape of the result) the 2-norms
@@ -222,34 +222,34 @@ class Norms:
 
 def coefficients(
     step: Step, v: int, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
-) -> Norms:
+) -> _Norms:
     """The norms of the matrix by which value v goes into the result of a step, from products with its |A| and A²."""
     x = bounds[v].rows
     ones = torch.ones_like(x)
 
     def function(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
         if step.name == "lerp":  # (1 - w) a + w b
-            share = change(mixing_share(step, v, constants)) + 0 * constant_part(step, live, bounds, constants)
+            share = change(_mixing_share(step, v, constants)) + 0 * _constant_part(step, live, bounds, constants)
             return lambda entries: share * entries
-        changed, zeros = with_constants(step, change), {o: torch.zeros_like(bounds[o].rows) for o in live}
+        changed, zeros = _with_constants(step, change), {o: torch.zeros_like(bounds[o].rows) for o in live}
         values = {i: change(c) if isinstance(c, Tensor) and c.is_floating_point() else c for i, c in constants.items()}
         return lambda entries: changed.run({**values, **zeros, v: entries})[0]
 
     def along(change: Callable[[Tensor], Tensor], direction: Tensor) -> Tensor:
-        return forward_and_back(function(change), direction)[0].abs()
+        return _forward_and_back(function(change), direction)[0].abs()
 
     times = indices([step.arguments, list(step.options.values())]).count(v)  # (a + b)^2 <= 2 (a^2 + b^2)
-    sums, columns = (product.abs() for product in forward_and_back(function(torch.abs), ones))
+    sums, columns = (product.abs() for product in _forward_and_back(function(torch.abs), ones))
     squares = times * along(torch.square, ones)
-    count = TERMS.get(step.name, lambda *_: int(along(present, ones).max()) if sums.numel() else 1)
+    count = TERMS.get(step.name, lambda *_: int(along(_present, ones).max()) if sums.numel() else 1)
     terms = count(step, x, sums)
     rows = torch.where(squares < FAINT, sums, squares.sqrt())  # of tiny squares the root is no number; sums are more
-    frobenius = float(norms_of(rows))
+    frobenius = float(_norms_of(rows))
     spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() * x.numel() else 0.0
     if step.name == "convolution" and step.named["input"].index == v:
-        spectral = min(spectral, convolution_norm(step, constants))
+        spectral = min(spectral, _convolution_norm(step, constants))
     usual = min(spectral, frobenius / math.sqrt(max(x.numel(), 1)))
-    return Norms(
+    return _Norms(
         rows,
         along(torch.abs, x) if terms <= 1 else sums,
         SURE * np.array([spectral, usual]),
@@ -258,7 +258,7 @@ def coefficients(
     )
 
 
-def forward_and_back(function: Callable[[Tensor], Tensor], direction: Tensor) -> tuple[Tensor, Tensor]:
+def _forward_and_back(function: Callable[[Tensor], Tensor], direction: Tensor) -> tuple[Tensor, Tensor]:
     """A direction and A' 1 for the matrix A of an affine function."""
     with torch.enable_grad():  # twice backwards: forward derivatives are not safe among threads
         x = torch.zeros_like(direction, requires_grad=True)
@@ -271,7 +271,7 @@ def forward_and_back(function: Callable[[Tensor], Tensor], direction: Tensor) ->
     return forward, back.detach()
 
 
-def mixing_share(step: Step, v: int, constants: Mapping[int, Any]) -> Tensor:
+def _mixing_share(step: Step, v: int, constants: Mapping[int, Any]) -> Tensor:
     """The factor of a value in a mean (1 - w) a + w b; of 1 if it is both."""
     w = step.named["weight"]
     weight = constants[w.index] if isinstance(w, Value) else torch.tensor(w).double()
@@ -279,11 +279,11 @@ def mixing_share(step: Step, v: int, constants: Mapping[int, Any]) -> Tensor:
     return sum(shares, torch.zeros(()).double())
 
 
-def present(tensor: Tensor) -> Tensor:
+def _present(tensor: Tensor) -> Tensor:
     return (tensor != 0).to(tensor.dtype)
 
 
-def with_constants(step: Step, change: Callable[[Tensor], Tensor]) -> Step:
+def _with_constants(step: Step, change: Callable[[Tensor], Tensor]) -> Step:
     """The step with its plain numbers changed."""
 
     def changed(name: str, argument: Any) -> Any:
@@ -295,7 +295,7 @@ def with_constants(step: Step, change: Callable[[Tensor], Tensor]) -> Step:
     return replace(step, arguments=arguments, options={n: changed(n, a) for n, a in step.options.items()})
 
 
-def constant_part(
+def _constant_part(
     step: Step, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
 ) -> Tensor:
     """What the step gives where its live arguments are zero."""
@@ -313,13 +313,13 @@ def _dense(
     if live != [rows.index] or added in live or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
         return None
     W, x = constants[matrix.index], bounds[rows.index]
-    columns, frobenius = norms_of(W, dim=0), float(norms_of(W))
+    columns, frobenius = _norms_of(W, dim=0), float(_norms_of(W))
     unit = rounding(W.shape[0])
     norms = SURE * np.array([spectral := spectral_norm(W), min(spectral, frobenius / math.sqrt(W.shape[0]))])
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
     each = columns.expand(*x.rows.shape[:-1], W.shape[1]).clone()
     constant = torch.zeros(1).double() if added is None else constants[added]
-    return with_added(step, each, x.whole.rounded(unit), whole, constant.expand(each.shape), unit)
+    return _with_added(step, each, x.whole.rounded(unit), whole, constant.expand(each.shape), unit)
 
 
 def rounding(terms: int) -> Pair:
@@ -327,7 +327,7 @@ def rounding(terms: int) -> Pair:
     return np.array([(terms + 4) * EPS, SAFETY * EPS])
 
 
-def norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
+def _norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
     """The 2-norm, also of numbers whose squares are too small or too large for a float64."""
     largest = tensor.abs().max() if tensor.numel() else tensor.new_zeros(())
     usable = bool((largest > 0) & largest.isfinite())
@@ -337,7 +337,7 @@ def norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
 
 def spectral_norm(matrix: Tensor) -> float:
     """An upper bound of the largest singular value s: s^2 of G = W W' is at most |G^k|_F^(1/k)."""
-    size = float(norms_of(matrix))
+    size = float(_norms_of(matrix))
     if size == 0 or min(matrix.shape) == 1:
         return size
     scaled = matrix / size
@@ -351,7 +351,7 @@ def spectral_norm(matrix: Tensor) -> float:
     return min(size, size * math.exp((logarithm + math.log(float(gram.norm()))) / (2 * power)))
 
 
-def convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
+def _convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
     """A patch meets the kernel as a vector meets a matrix, and an entry lies in few patches."""
     kernel, named = constants.get(indices(step.named["weight"])[0]), step.named
     if kernel is None:
@@ -364,7 +364,7 @@ def convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
     return math.sqrt(overlap) * max(spectral_norm(part.flatten(1)) for part in groups)
 
 
-def normed(
+def _normed(
     step: Step, live: int, bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
 ) -> list[ErrorBound | None]:
     """Batch norm in eval mode: a factor and a shift for every channel, as float64 has them."""
@@ -374,7 +374,9 @@ def normed(
     rows = bound.rows * factor.abs().reshape(shape)
     mean = constants[step.named["running_mean"].index]
     added = (shift.abs() + 2 * (mean * factor).abs()).reshape(shape).expand(rows.shape)
-    made = with_added(step, rows, bound.row.rounded(unit), bound.whole.times(largest * SURE).rounded(unit), added, unit)
+    made = _with_added(
+        step, rows, bound.row.rounded(unit), bound.whole.times(largest * SURE).rounded(unit), added, unit
+    )
     return [made, *[None] * (len(step.results) - 1)]
 
 
@@ -390,7 +392,7 @@ def norm_constants(step: Step, constants: Mapping[int, Any]) -> tuple[Tensor, Te
     return factor, bias - mean * factor
 
 
-def best_of_two(
+def _best_of_two(
     step: Step, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
 ) -> ErrorBound:
     """The larger or smaller of two: an entry of the one or of the other, without rounding."""
@@ -401,7 +403,7 @@ def best_of_two(
     rows = torch.stack([b.rows.expand(shape) for b in both]).amax(dim=0)
     if not fixed and (both[0].roots == both[-1].roots or all(b.source is STATE for b in both)):
         roots = {root: size for b in both for root, size in b.roots.items()}
-        made = replace(both[0], rows=rows, row=row, roots=roots, chosen=True, copied=added(both, shape))
+        made = replace(both[0], rows=rows, row=row, roots=roots, chosen=True, copied=_added(both, shape))
         return replace(made, whole=made.source.times(math.sqrt(made.copies)))
     whole = combined([b.whole for b in both], np.hypot)
     whole = whole.times(math.sqrt(max(math.prod(shape) / max(b.rows.numel(), 1) for b in both)))
@@ -412,7 +414,7 @@ def best_of_two(
     return fresh_bound(step.results[0], rows, row, whole)
 
 
-def added(bounds: Sequence[ErrorBound], shape: Sequence[int]) -> Callable[[Mapping[int, Tensor]], Tensor]:
+def _added(bounds: Sequence[ErrorBound], shape: Sequence[int]) -> Callable[[Mapping[int, Tensor]], Tensor]:
     """All that entries may be copies of if they may be copies of any of these."""
     return lambda roots: sum((b.copied(roots).expand(shape) for b in bounds), torch.zeros(shape).double())
 

@@ -135,7 +135,7 @@ def bracket(net: Network, tournament: Tournament) -> Bracket:
             break
         (step,) = (step for step in net.program.steps if source in step.results)
         chain.append(step)
-    numbers = called(list(reversed(chain)), net.program.shapes[source])
+    numbers = _called(list(reversed(chain)), net.program.shapes[source])
     return Bracket(rounds, source, program, numbers, entrants(net, source))
 
 
@@ -151,7 +151,7 @@ def _between(program: Program, source: int, end: int) -> Program | None:
     return replace(program, steps=tuple(reversed(kept)), outputs=(end,)) if needed == {source} else None
 
 
-def called(chain: Sequence[Step], shape: tuple[int, ...]) -> Tensor:
+def _called(chain: Sequence[Step], shape: tuple[int, ...]) -> Tensor:
     """The number by which the last of these steps calls each position of what enters the first."""
     positions = torch.arange(math.prod(shape)).reshape(shape)
     for step in chain[:-1]:

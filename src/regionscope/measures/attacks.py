@@ -144,7 +144,7 @@ class Search:
         return -_target_leads(outputs, self.labels, self.targets)
 
 
-def pgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+def _pgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
     """Projected gradient ascent with steps of one size (Madry et al. 2018), a quarter of the radius if not given."""
     size, p = step_size or search.ball.radius / 4, start
     for _ in range(steps):
@@ -155,12 +155,12 @@ def pgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> N
     search.look(p)
 
 
-def fgsm(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+def _fgsm(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
     """One step of the whole radius (Goodfellow et al. 2015)."""
-    pgd(search, start, 1, search.ball.radius)
+    _pgd(search, start, 1, search.ball.radius)
 
 
-def apgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+def _apgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
     """Ascent with momentum and steps that are halved where they gain too little (Croce & Hein 2020, Algorithm 1).
 
     At each checkpoint a point's step is halved, and it goes back to its best place, if the loss rose at fewer than 3/4
@@ -190,7 +190,7 @@ def apgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> 
 
 
 def halving_steps(steps: int) -> set[int]:
-    """The steps at which `apgd` may halve its own: after 22% of them, then after ever shorter stretches down to 6%."""
+    """The steps at which APGD may halve its own: after 22% of them, then after ever shorter stretches down to 6%."""
     percent, stretch, found = 22, 22, set()
     while percent <= 100:
         found.add(-(-percent * steps // 100))
@@ -199,7 +199,7 @@ def halving_steps(steps: int) -> set[int]:
     return found
 
 
-ATTACKS: dict[str, Callable[[Search, Tensor, int, float | None], None]] = {"pgd": pgd, "apgd": apgd, "fgsm": fgsm}
+ATTACKS: dict[str, Callable[[Search, Tensor, int, float | None], None]] = {"pgd": _pgd, "apgd": _apgd, "fgsm": _fgsm}
 
 
 def worst_points(outputs: Outputs, x: Tensor, labels: Tensor, settings: Settings, numbers: Draws) -> Tensor:

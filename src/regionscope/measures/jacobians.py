@@ -87,25 +87,25 @@ def chosen_directions(net: Network, method: str = "auto", number: int = 32) -> D
     if (method == "auto" and min(seen, d) > MOST_DIRECTIONS) or method == "random":
         return Directions(empty.new_empty(number, d), False, "random")
     if method == "gram" or (method == "auto" and seen < d):
-        return Directions(row_space(net) if seen < d else identity(empty), True, "gram")
-    return Directions(identity(empty), True, "jacobian")
+        return Directions(_row_space(net) if seen < d else _identity(empty), True, "gram")
+    return Directions(_identity(empty), True, "jacobian")
 
 
 def exact_directions(net: Network) -> Directions:
     """As few directions as give all gradient norms exactly, however many; perhaps to be taken in `chunks`."""
     d, seen = math.prod(net.input_shape), affine_width(net)
     if seen < d and seen <= MOST_DIRECTIONS:
-        return Directions(row_space(net), True, "gram")
+        return Directions(_row_space(net), True, "gram")
     return unit_directions(net)
 
 
 def unit_directions(net: Network) -> Directions:
     """The unit vectors: all of them, or none if there are so many that they come in `chunks`."""
     empty = torch.empty(0, math.prod(net.input_shape), dtype=net.dtype, device=net.device)
-    return Directions(identity(empty) if empty.shape[1] <= MOST_DIRECTIONS else empty, True, "jacobian")
+    return Directions(_identity(empty) if empty.shape[1] <= MOST_DIRECTIONS else empty, True, "jacobian")
 
 
-def identity(empty: Tensor) -> Tensor:
+def _identity(empty: Tensor) -> Tensor:
     d = empty.shape[1]
     if d > MOST_UNIT_VECTORS:
         raise ValueError(
@@ -115,7 +115,7 @@ def identity(empty: Tensor) -> Tensor:
     return torch.eye(d, dtype=empty.dtype, device=empty.device)
 
 
-def first_part(net: Network) -> Program:
+def _first_part(net: Network) -> Program:
     """What happens while the network is affine; its outputs are all that the rest depends on."""
     program = net.program.folded().pruned([*net.entries, net.output])
     return program.segments([bend(program, set(net.exits))])[0]
@@ -123,14 +123,14 @@ def first_part(net: Network) -> Program:
 
 def affine_width(net: Network) -> int:
     """How many affine functions of the input all the rest depends on."""
-    part = first_part(net)
+    part = _first_part(net)
     return sum(math.prod(part.shapes[value]) for value in part.outputs)
 
 
 @torch.no_grad()
-def row_space(net: Network) -> Tensor:
+def _row_space(net: Network) -> Tensor:
     """Orthonormal rows that span the gradients of all that the rest of the network depends on, by reverse mode."""
-    part = first_part(net)
+    part = _first_part(net)
     x = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
     with torch.enable_grad():
         x.requires_grad_()
@@ -141,16 +141,16 @@ def row_space(net: Network) -> Tensor:
     return basis.T.contiguous()
 
 
-def behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
+def _behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
     """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
-    part = first_part(net)
+    part = _first_part(net)
     zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
-    follow = Following(part, {0: Tangent(vectors[:, None])}, frozenset(), {})
+    follow = _Following(part, {0: Tangent(vectors[:, None])}, frozenset(), {})
     follow.run(zero)
     return {value: follow.tangents[value] for value in part.outputs if value in follow.tangents}
 
 
-class Following:
+class _Following:
     """One pass through a program with the tangents of its values along r directions.
 
     An operation takes tangents as it takes values of r * n points, direction by direction, or of r points if they are
@@ -205,7 +205,7 @@ class Following:
             self.r, self.tangents[step.results[0]] = len(product), Tangent(product)
             return
         points = self.points_of(step)
-        linear = without_shift(step, group, self.tangents.keys())
+        linear = _without_shift(step, group, self.tangents.keys())
         known = {i: self.spread(i, points) if i in self.tangents else values[i] for i in step.used}
         known |= {i: torch.zeros_like(values[-1 - i]) for i in linear.used if i < 0}
         self.keep(step, lifted(linear, known, self.program.shapes), points)
@@ -298,7 +298,7 @@ def slopes(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -
         return as_rows(slope)
 
 
-def without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
+def _without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
     """An affine operation without what it adds: numbers and constants in the arguments of the group are zero.
 
     A constant that becomes zero has a number below zero, -1 - i in place of i: another argument may hold it too.
@@ -327,8 +327,8 @@ class Route:
         self.places: dict[int, list[int]] = {}
         for number, entry in enumerate(net.entries):
             self.places.setdefault(entry, []).append(number)
-        self.shared = behind_first_part(net, along.vectors) if along.exact else None
-        self.first = first_part(net)
+        self.shared = _behind_first_part(net, along.vectors) if along.exact else None
+        self.first = _first_part(net)
         self.bottleneck = self.find_bottleneck()
         self.grams = self.find_grams()
 
@@ -379,7 +379,7 @@ class Route:
         """
         start = self.shared if vectors is None else {0: Tangent(vectors)}
         assert start is not None, "random directions have to be given"
-        pass_ = Following(self.program, start, set(self.net.exits), self.grams)
+        pass_ = _Following(self.program, start, set(self.net.exits), self.grams)
         shifted = None if noise is None else self.net.noisy_entries(noise)
         n = len(x)
 

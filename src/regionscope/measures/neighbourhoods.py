@@ -221,7 +221,7 @@ def shared_frame_of(
     if frame is not None:
         if not shared:
             raise ValueError("shared_frame=False draws a frame for each point; leave frame out")
-        given = checked_frame(torch.as_tensor(frame, dtype=torch.float64, device="cpu").detach(), dimension)
+        given = _checked_frame(torch.as_tensor(frame, dtype=torch.float64, device="cpu").detach(), dimension)
         return given.to(net.device, net.dtype), len(given)
     if directions < 1:
         raise ValueError(f"directions must be at least 1, got {directions}")
@@ -230,7 +230,7 @@ def shared_frame_of(
     return drawn, directions
 
 
-def checked_frame(frame: Tensor, dimension: int) -> Tensor:
+def _checked_frame(frame: Tensor, dimension: int) -> Tensor:
     """The frame (P, d), if its rows are orthonormal to `FRAME`."""
     if frame.dim() < 2 or not 1 <= len(frame) <= dimension or frame[0].numel() != dimension:
         wanted = f"(P, {dimension}) with 1 <= P <= {dimension}"

@@ -47,16 +47,16 @@ def local_rank(
     options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
     total = None
     if differentiable:
-        found = spectra(net, points, differentiable=True, **options)
+        found = _spectra(net, points, differentiable=True, **options)
         total = torch.stack([s.sum(dim=1).mean() for s in found.layers]).sum()
     if eps == 0:
         net = net.frozen()
-        found = spectra(net, points.to(torch.float64), **options)
+        found = _spectra(net, points.to(torch.float64), **options)
         counts = [(s > r[:, None]).sum(dim=1) for s, r in zip(found.layers, found.rounding(net), strict=True)]
     elif differentiable:
         counts = [ranks(s.detach(), eps, relative) for s in found.layers]
     else:
-        counts = counted_ranks(net, points, eps, relative, **options)
+        counts = _counted_ranks(net, points, eps, relative, **options)
     layers = torch.stack(counts, dim=1).cpu().double().numpy()
     return Estimate("local rank", layers.sum(axis=1), layers, exact=True, quantity="singular values", tensor=total)
 
@@ -69,10 +69,10 @@ def ranks(spectrum: Tensor, eps: float, relative: bool) -> Tensor:
 
 
 @torch.no_grad()
-def counted_ranks(net: Network, points: Tensor, eps: float, relative: bool, **options: Any) -> list[Tensor]:
+def _counted_ranks(net: Network, points: Tensor, eps: float, relative: bool, **options: Any) -> list[Tensor]:
     """The number of singular values from eps on, of each layer (n,)."""
     inputs, parts = math.prod(net.input_shape), []
-    for found in jacobian_batches(net, points, **options):
+    for found in _jacobian_batches(net, points, **options):
         layers = [torch.cat(sites, dim=2) for sites in by_layer(net, found)]
         parts.append([ranks_by_inertia(j, eps, relative, inputs) for j in layers])
     return [torch.cat(layer) for layer in zip(*parts, strict=True)]
@@ -88,7 +88,7 @@ def ranks_by_inertia(jacobians: Tensor, eps: float, relative: bool, inputs: int)
     r, units = jacobians.shape[1:]
     size = min(inputs, units) * torch.finfo(jacobians.dtype).eps * jacobians.flatten(1).norm(dim=1)
     if relative or jacobians.dtype != torch.float32 or not (size < eps).all() or jacobians.device.type != "cpu":
-        return ranks(spectrum(jacobians, inputs), eps, relative)
+        return ranks(_spectrum(jacobians, inputs), eps, relative)
     j = (jacobians if r <= units else jacobians.transpose(1, 2)).double()
     threshold = torch.full((j.shape[1],), eps, dtype=torch.float32).double() ** 2  # eps as J would have it
     factors, pivots, _ = torch.linalg.ldl_factor_ex(torch.baddbmm(-torch.diag(threshold), j, j.mT))
@@ -112,7 +112,7 @@ def singular_values(
     """
     net, points = network_and_points(model, data)
     options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
-    return spectra(net, points, differentiable=differentiable, **options).layers
+    return _spectra(net, points, differentiable=differentiable, **options).layers
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Spectra:
         return [torch.cat(errors, dim=1).norm(dim=1) for errors in by_layer(net, slope_errors(net, self.sites))]
 
 
-def spectra(
+def _spectra(
     net: Network,
     points: Tensor,
     *,
@@ -139,14 +139,14 @@ def spectra(
     """The singular values at checked points."""
     parts: list[tuple[list[Tensor], list[Tensor]]] = []
     with torch.set_grad_enabled(differentiable):
-        for found in jacobian_batches(net, points, method=method, batch_size=batch_size, show_progress=show_progress):
-            whole = [spectrum(torch.cat(j, dim=2), math.prod(net.input_shape)) for j in by_layer(net, found)]
+        for found in _jacobian_batches(net, points, method=method, batch_size=batch_size, show_progress=show_progress):
+            whole = [_spectrum(torch.cat(j, dim=2), math.prod(net.input_shape)) for j in by_layer(net, found)]
             parts.append((whole, [j.detach().flatten(1).norm(dim=1) for j in found]))
     layers, sites = (zip(*part, strict=True) for part in zip(*parts, strict=True))
     return Spectra([torch.cat(layer) for layer in layers], [torch.cat(site) for site in sites])
 
 
-def jacobian_batches(
+def _jacobian_batches(
     net: Network, points: Tensor, *, method: str, batch_size: int | None, show_progress: bool
 ) -> Iterator[list[Tensor]]:
     """What has the singular values of the Jacobian of each site, (n, directions, units), batch by batch."""
@@ -182,7 +182,7 @@ def jacobians(routes: Routes, x: Tensor) -> list[Tensor]:
     return [torch.cat(parts, dim=1) for parts in chunks]
 
 
-def spectrum(jacobians: Tensor, inputs: int) -> Tensor:
+def _spectrum(jacobians: Tensor, inputs: int) -> Tensor:
     """The singular values of (n, r, units), of which there are as many as with so many inputs."""
     found: Tensor = torch.linalg.svdvals(jacobians)
     return pad(found, (0, min(inputs, jacobians.shape[2]) - found.shape[1]))

@@ -78,12 +78,12 @@ def roots(gram: Tensor, chosen: Tensor, counts: Tensor) -> Tensor:
     at_once = -(-n // torch.get_num_threads())
     parts = zip(*(a.split(at_once) for a in (chosen.contiguous(), counts, found)), strict=True)
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # numba's own threads may hang when the process exits
-        list(pool.map(lambda part: fill_roots(gram.numpy(), *(a.numpy() for a in part)), parts))
+        list(pool.map(lambda part: _fill_roots(gram.numpy(), *(a.numpy() for a in part)), parts))
     return found
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def fill_roots(gram, chosen, counts, found):
+def _fill_roots(gram, chosen, counts, found):
     """Cholesky's method, four rows at a time, on matrices filled up to a multiple of four.
 
     LAPACK's is meant for one large matrix: on many small ones, of a hundred rows, it takes longer.
@@ -100,13 +100,13 @@ def fill_roots(gram, chosen, counts, found):
         for k in range(0, size, 4):
             for i in range(k, k + 4):
                 for q in range(k, i):
-                    take_off(flat, i * size + i, a[q, i], q * size + i, size - i)
+                    _take_off(flat, i * size + i, a[q, i], q * size + i, size - i)
                 row = a[i, i:]
                 row *= 1 / np.sqrt(row[0])
             for i in range(k + 4, size, 2):
                 c = a[k, i], a[k + 1, i], a[k + 2, i], a[k + 3, i]
                 d = a[k, i + 1], a[k + 1, i + 1], a[k + 2, i + 1], a[k + 3, i + 1]
-                take_four_off(flat, i * size + i, c, d, k * size + i, size, size - i)
+                _take_four_off(flat, i * size + i, c, d, k * size + i, size, size - i)
         found[p] = 0
         for i in range(len(units)):
             for j in range(i, len(units)):
@@ -117,14 +117,14 @@ def fill_roots(gram, chosen, counts, found):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def take_off(a, row, c, other, length):
+def _take_off(a, row, c, other, length):
     x, u = np.uint64(row), np.uint64(other)
     for j in range(np.uint64(length)):
         a[x + j] -= c * a[u + j]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def take_four_off(a, row, c, d, other, size, length):
+def _take_four_off(a, row, c, d, other, size, length):
     """Take c times four rows off a row, and d times them off the next one: what is loaded is used twice."""
     c0, c1, c2, c3 = c
     d0, d1, d2, d3 = d
