@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow.parquet
@@ -63,7 +64,11 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
     cells = rs.PlaneCells.load(tmp_path / "a.npz")
     assert f"{len(cells)} linear regions" in result.stdout
     picture = (tmp_path / "a.svg").read_text()
-    assert picture.count("<path") > len(cells)  # each is drawn
+    svg = "{http://www.w3.org/2000/svg}"
+    lines = [g for g in ElementTree.fromstring(picture).iter(f"{svg}g") if g.get("id", "").startswith("LineCollection")]
+    drawn = [len(list(g.iter(f"{svg}path"))) for g in lines]
+    boundary = len(cells.decision_boundary().segments)
+    assert drawn == [(cells.edges.site >= 0).sum(), boundary, boundary]  # the latter with a rim
     assert picture.count("<image") == 3  # the digits that the plane passes through
     assert f"<!-- {len(cells)} linear regions -->" in picture and "<!-- decision boundary -->" in picture
 

@@ -176,9 +176,10 @@ def test_cells_whose_ends_are_one_float_are_counted() -> None:
     corners = torch.tensor([[float(i % 2)] for i in range(5000)], dtype=torch.float64)
     cells = rs.curve_cells(lambda x: torch.relu(x - near), corners)
     assert len(cells) == 2 * 4999 + 1
-    assert cells.lengths.min() >= 0 and cells.lengths.sum() == pytest.approx(4999)
     assert all((a != b).any() for a, b in pairwise(cells.patterns))
-    assert cells.lengths.sum() == pytest.approx(4999)
+    wide, thin = cells.lengths[::2], cells.lengths[1::2]
+    assert wide == pytest.approx(np.array([0.5, *[1.0] * 4998, 0.5]))
+    assert (thin >= 0).all() and (thin < 2e-13).all() and (thin == 0).any(), "between boundaries 1e-13 apart"
 
 
 def test_each_breakpoint_names_the_unit_that_switches() -> None:

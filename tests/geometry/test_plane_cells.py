@@ -276,8 +276,9 @@ def test_a_zero_bias_network_is_a_fan() -> None:
     assert two.verify().holds
     start, end = one.vertices[one.edges.vertices[(one.edges.cells >= 0).all(axis=1)]].transpose(1, 0, 2)
     assert np.abs(start[:, 0] * end[:, 1] - start[:, 1] * end[:, 0]).max() < 1e-14, "every boundary is a ray"
+    assert len(start) == len(one) > 2, "as many rays as cells between them"
     inner = one.vertices[(np.abs(one.vertices) < 1 - 1e-9).all(axis=1)]
-    assert np.allclose(inner, 0, atol=1e-12), "all boundaries meet at the origin and nowhere else"
+    assert inner == pytest.approx(np.zeros((1, 2)), abs=1e-12), "all boundaries meet at the origin and nowhere else"
 
 
 # what cells tell

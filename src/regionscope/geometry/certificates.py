@@ -7,7 +7,6 @@ import torch
 
 from regionscope.geometry.checks import (
     ALONG_SIDES,
-    AT_ONCE,
     Ends,
     Part,
     evaluation,
@@ -19,6 +18,7 @@ from regionscope.geometry.laws import usual_output_errors
 from regionscope.geometry.line_cells import LineCells
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.predicates import EPS, SAFETY
+from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Bools, Floats, Indices
 
@@ -153,8 +153,9 @@ def _wrong_at_breakpoints(cells: LineCells, net: Network) -> int:
     """Breakpoints whose cells do not differ in just some of the units that switch there."""
     parts, before, after = parts_of(cells, net), cells.patterns[:-1], cells.patterns[1:]
     wrong = (before == after).all(axis=1)
-    for start in range(0, len(wrong), AT_ONCE):
-        rows = np.arange(start, min(start + AT_ONCE, len(wrong)))
+    at_once = points_kept_at_once(net)
+    for start in range(0, len(wrong), at_once):
+        rows = np.arange(start, min(start + at_once, len(wrong)))
         found = evaluation(cells, net, cells.breakpoints[rows], parts)
         for number, part in enumerate(parts):
             columns = slice(part.first, part.first + part.entries)
@@ -210,10 +211,10 @@ def _wrong_outputs(cells: PlaneCells, net: Network) -> int:
     """Vertices whose outputs are not those of a forward pass there, to within rounding."""
     if cells.outputs is None:
         return 0
-    wrong = 0
-    for start in range(0, len(cells.vertices), AT_ONCE):
-        x = cells._points(cells.vertices[start : start + AT_ONCE])
-        claimed, found = cells.outputs[start : start + AT_ONCE], net(x).reshape(len(x), -1).numpy()
+    wrong, at_once = 0, points_kept_at_once(net)
+    for start in range(0, len(cells.vertices), at_once):
+        x = cells._points(cells.vertices[start : start + at_once])
+        claimed, found = cells.outputs[start : start + at_once], net(x).reshape(len(x), -1).numpy()
         norm, *norms = (as_rows(v).norm(dim=1).numpy() for v in (x, *net.preactivations(x)))
         errors = usual_output_errors(net, norm, np.full(len(x), SAFETY * EPS * cells._size), norms)
         wrong += int((~(np.abs(claimed - found) <= ALONG_SIDES * errors)).any(axis=1).sum())
@@ -227,10 +228,10 @@ def _wrong_across(cells: PlaneCells, net: Network) -> int:
     wrong = inner & ~_differ_in_maker(cells, net, parts)
     half = np.flatnonzero(np.repeat(inner, 2))  # an end of a side each, by vertices
     half = half[np.argsort(edges.vertices.ravel()[half], kind="stable")]
-    vertex = edges.vertices.ravel()[half]
-    for start in range(0, len(cells.vertices), AT_ONCE):
-        mine = slice(*np.searchsorted(vertex, [start, start + AT_ONCE]))
-        found = evaluation(cells, net, cells.vertices[start : start + AT_ONCE], parts)
+    vertex, at_once = edges.vertices.ravel()[half], points_kept_at_once(net)
+    for start in range(0, len(cells.vertices), at_once):
+        mine = slice(*np.searchsorted(vertex, [start, start + at_once]))
+        found = evaluation(cells, net, cells.vertices[start : start + at_once], parts)
         edge = half[mine] >> 1
         for number, part in enumerate(parts):
             first, second = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[edge].T)

@@ -12,12 +12,12 @@ from regionscope.geometry.cells import Cells
 from regionscope.geometry.laws import usual_errors
 from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.geometry.settling import exact_pieces
+from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, Site, Tournament, as_rows
 from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats
 
 ALONG_SIDES = 16  # how many usual errors a unit may be from its breakpoint at a vertex of a side where it switches
-AT_ONCE = 4096  # points
 
 Numbers = NDArray[np.integer[Any]]
 
@@ -109,8 +109,9 @@ def _grouped(step: Step, entering: Tensor) -> Tensor:
 def wrong_inside(cells: Cells, net: Network) -> tuple[Bools, int]:
     """Which cells have another pattern at their centre, and how many units are within rounding of a breakpoint."""
     parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
-    for start in range(0, len(cells), AT_ONCE):
-        rows = slice(start, start + AT_ONCE)
+    at_once = points_kept_at_once(net)
+    for start in range(0, len(cells), at_once):
+        rows = slice(start, start + at_once)
         found = evaluation(cells, net, cells.centres[rows], parts)
         for number, part in enumerate(parts):
             claimed = cells.patterns[rows, part.first : part.first + part.entries]

@@ -5,19 +5,20 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.predicates import SAME_MAP
+from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Floats
 
 
-def derivatives(net: Network, x: Tensor, directions: Tensor, batch_size: int = 4096) -> tuple[Floats, Floats]:
+def derivatives(net: Network, x: Tensor, directions: Tensor) -> tuple[Floats, Floats]:
     """Outputs (n, k) and their derivatives along each direction (m, *input_shape) or (m, n, *input_shape): (n, k, m).
 
     By forward differentiation, so exact to rounding however small the cell is.
     """
     each = directions if directions.dim() == x.dim() + 1 else directions[:, None].expand(-1, *x.shape)
-    values, slopes = [], []
-    for start in range(0, len(x), batch_size):
-        part = slice(start, start + batch_size)
+    values, slopes, at_once = [], [], points_kept_at_once(net)
+    for start in range(0, len(x), at_once):
+        part = slice(start, start + at_once)
         along = []
         for u in each:
             f, df = torch.func.jvp(net.outputs, (x[part],), (u[part].contiguous(),))[:2]

@@ -49,6 +49,7 @@ from regionscope.geometry.modular import (
 )
 from regionscope.geometry.pieces import Pieces, pieces
 from regionscope.geometry.rounding import NORMS, NUMBERS, norm_constants
+from regionscope.machine import points_at_once
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.lifting import lifted, with_dimensions
 from regionscope.tracing.network import Site, as_rows
@@ -57,8 +58,6 @@ from regionscope.tracing.steps import Step, Value
 from regionscope.types import Floats, Indices
 
 aten = torch.ops.aten
-
-NUMBERS_AT_ONCE = 1 << 21  # remainders of one value that are computed together
 
 
 @dataclass(frozen=True)
@@ -373,7 +372,7 @@ class Exact:
     @property
     def at_once(self) -> int:
         """How many points are computed together."""
-        return max(1, NUMBERS_AT_ONCE // max(math.prod(s) for s in self.program.shapes.values()))
+        return points_at_once(max(math.prod(s) for s in self.program.shapes.values()))
 
     def pieces(self, points: Callable[[int], Tensor], grid: Grid, sites: Sequence[Site]) -> dict[int, Any] | None:
         """The piece of every unit at points, given modulo p: value that leaves a site -> (n, units); or None."""

@@ -38,7 +38,7 @@ from regionscope.geometry.rounding import Spread
 from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge, cut_by_site
 from regionscope.geometry.tournaments import Bracket
-from regionscope.machine import return_freed_memory
+from regionscope.machine import points_at_once, return_freed_memory
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Words
@@ -102,7 +102,7 @@ class Sweep:
             rows.make_room(self.vertices, width)
         sources = [rows.table(self.vertices, width) for rows, width in zip(old, before, strict=True)]
         targets = [rows.table(self.vertices, width) for rows, width in zip(made, widths, strict=True)]
-        at_once = max(1, ENTRIES_AT_ONCE // max(1, *before))
+        at_once = points_at_once(max(1, *before), floats=ENTRIES_AT_ONCE)
         starts = range(0, self.vertices, at_once)
         for start in reversed(starts) if backwards else starts:
             some = slice(start, min(start + at_once, self.vertices))
@@ -169,7 +169,7 @@ class Sweep:
             return np.zeros((0, 0), np.uint64)
         site, bits = playing.entrants.site, self._above[playing.entrants.site.name]
         packed = np.zeros((self.vertices, 8 * words(boundaries.count)), np.uint8)
-        at_once = max(1, ENTRIES_AT_ONCE // site.units)
+        at_once = points_at_once(site.units, floats=ENTRIES_AT_ONCE)
         for start in range(0, self.vertices, at_once):
             rows = slice(start, start + at_once)
             closed = torch.from_numpy(piece_numbers(bits[rows], site.units, 1) == 0)

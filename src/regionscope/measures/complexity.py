@@ -91,7 +91,8 @@ def noisy_densities(
     numbers = Draws(generator)
     with torch.set_grad_enabled(differentiable):
         at_once = points_at_once(tangent_floats(net, along), batch_size)
-        together = max(at_once, min(ORDERED, FLOATS_AT_ONCE // net.units))  # points whose noise is drawn together
+        # points whose noise is drawn together
+        together = max(at_once, min(ORDERED, points_at_once(net.units, floats=FLOATS_AT_ONCE)))
         routes = routes_of(net, along, scales, max(1, draws // 2) if sampled else 1, weight_noise, numbers)
         usual = {id(n): usual_slopes(n) for n in {id(r.net): r.net for r in routes}.values()} if good else {}
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)

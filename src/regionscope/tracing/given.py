@@ -35,6 +35,6 @@ def network_and_points(model: Model | Network, data: Data) -> tuple[Network, Ten
 
 
 def points_kept_at_once(net: Network, batch_size: int | None = None) -> int:
-    """How many points to take together where reverse mode keeps all values on the way: `batch_size` if given."""
+    """How many points to take together where all values on the way are kept: `batch_size` if given."""
     sizes = [math.prod(shape) for shape in net.program.shapes.values()]
     return min(points_at_once(max(sizes), batch_size), points_at_once(sum(sizes), batch_size, floats=KEPT_AT_ONCE))

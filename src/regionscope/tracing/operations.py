@@ -184,13 +184,15 @@ def writes_twice(call: Call) -> bool:
     given, fixed = call.arguments, call.live.isdisjoint({"index", "indices"})
     if not fixed or call.live.isdisjoint(_WRITTEN) or given.get("accumulate"):
         return False
+    if call.name == "index_copy":
+        return len(given["index"].unique()) < given["index"].numel()
+    if call.name not in ("index_put", "_unsafe_index_put") and call.key != "scatter.src":
+        return False
     times = torch.zeros(given["self"].shape, dtype=torch.long, device=given["self"].device)
-    if call.name in ("index_put", "_unsafe_index_put"):
-        times = torch.ops.aten.index_put.default(times, given["indices"], times.new_ones(()), accumulate=True)
-    elif call.key == "scatter.src":
+    if call.key == "scatter.src":
         times.scatter_add_(given["dim"], given["index"], torch.ones_like(given["index"]))
-    elif call.name == "index_copy":
-        times.index_add_(given["dim"], given["index"], torch.ones_like(given["source"], dtype=torch.long))
+    else:
+        times = torch.ops.aten.index_put.default(times, given["indices"], times.new_ones(()), accumulate=True)
     return bool((times > 1).any())
 
 
