@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from cases import CASES, Case, case, mlp
 from oracles import hooked_inputs
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import spectral_norm
 
 import regionscope as rs
 
@@ -357,6 +358,7 @@ class Wrapped(nn.Module):
         return self.function(x)
 
 
+SPARSE = torch.eye(6).to_sparse()
 REFUSED: dict[str, tuple[nn.Module | Callable[[Tensor], Any], str]] = {
     "softmax": (nn.Softmax(dim=-1), r"'head' \(Softmax\).*until='head'"),
     "layer norm": (nn.LayerNorm(6), "'head'"),
@@ -392,6 +394,10 @@ ALWAYS_REFUSED: dict[str, tuple[nn.Module | Callable[[Tensor], Any], str]] = {
     "dict": (lambda x: {"logits": x}, "dict with 'logits'; pick one with output="),
     "text": (lambda x: "yes", "returns str, not a tensor"),
     "out": (lambda x: torch.add(x, 1, out=torch.zeros_like(x)), "out="),
+    "a sparse matrix": (lambda x: (SPARSE @ x.t()).t(), r"takes a tensor that is not dense.*\.to_dense\(\)"),
+    "made sparse": (lambda x: (torch.eye(6).to_sparse() @ x.t()).t(), r"makes a tensor that is not dense"),
+    "a state": (spectral_norm(nn.Linear(6, 6)).train(), r"forward changes 'head\..*_u' and computes with it"),
+    "one point alone": (lambda x: x + 0 * x[1], "not one point alone"),
     "several at once": (lambda x: torch._foreach_add_([x], 1.0) or x, "several tensors at once"),
     "NumPy at batches only": (
         lambda x: x + (torch.from_numpy(np.zeros_like(x.detach().numpy())) if len(x) > 1 else torch.zeros_like(x)),
@@ -542,7 +548,21 @@ def test_a_transformer_is_seen_through_the_units_of_its_mlp() -> None:
     assert torch.allclose(net(x), layer(x), atol=1e-5)
 
 
+def test_an_activation_of_nothing_is_no_site() -> None:
+    net = rs.trace(lambda x: torch.cat([torch.relu(x), torch.relu(x[:, :0])], dim=1), torch.zeros(1, 4))
+    assert [site.units for site in net.sites] == [4]
+    assert net.patterns(torch.ones(2, 4)).tolist() == [[1] * 4] * 2
+
+
 # bad input
+
+
+def test_an_error_of_the_model_itself_comes_through() -> None:
+    def broken(x: Tensor) -> Tensor:
+        raise IndexError("no such word")
+
+    with pytest.raises(IndexError, match="no such word"):
+        rs.trace(broken, torch.zeros(3, 4))
 
 
 def test_bad_examples_are_named() -> None:

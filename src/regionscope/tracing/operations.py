@@ -185,7 +185,7 @@ def writes_twice(call: Call) -> bool:
     if not fixed or call.live.isdisjoint(_WRITTEN) or given.get("accumulate"):
         return False
     if call.name == "index_copy":
-        return len(given["index"].unique()) < given["index"].numel()
+        return bool(len(given["index"].unique()) < given["index"].numel())
     if call.name not in ("index_put", "_unsafe_index_put") and call.key != "scatter.src":
         return False
     times = torch.zeros(given["self"].shape, dtype=torch.long, device=given["self"].device)

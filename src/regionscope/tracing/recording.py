@@ -128,14 +128,15 @@ class Recorder(TorchDispatchMode):
         ignored = operations.IGNORED.get(call.name, frozenset())
         for name, argument in call.arguments.items():
             for tensor in tensors(argument):
-                if tensor.layout is not torch.strided or tensor.is_quantized:
-                    self._refuse(
-                        call, f"takes a tensor that is not dense ({tensor.layout}); convert it with .to_dense()"
-                    )
+                self._check_dense(call, "takes", tensor)
                 value = self.ledger.value(tensor)
                 call.values.append((name, value))
                 if name not in ignored and self.ledger.facts[value].live:
                     call.live.add(name)
+
+    def _check_dense(self, call: Call, verb: str, tensor: Tensor) -> None:
+        if tensor.layout is not torch.strided or tensor.is_quantized:
+            self._refuse(call, f"{verb} a tensor that is not dense ({tensor.layout}); convert it with .to_dense()")
 
     def _check_read(self, name: str, tensor: Tensor) -> None:
         fact = self.ledger.fact(tensor)
@@ -286,8 +287,10 @@ class Recorder(TorchDispatchMode):
         forbidden = self._forbidden(call)
         result = call.run()
         results = list(result) if call.schema.several else [result]
-        if live and any(t.is_complex() for t in tensors(results)):
-            self._refuse(call, "makes complex numbers; write it with their real and imaginary parts")
+        for tensor in tensors(results):
+            self._check_dense(call, "makes", tensor)
+            if live and tensor.is_complex():
+                self._refuse(call, "makes complex numbers; write it with their real and imaginary parts")
         if not live and not (call.values and self._independent(call)):
             # made anew, or only the shape of a live tensor mattered
             blank = call.name in ("empty_like", "new_empty", "new_empty_strided")

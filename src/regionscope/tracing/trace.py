@@ -5,7 +5,6 @@ any batch is then checked: the same points together, in other numbers, orders an
 """
 
 import math
-from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -148,9 +147,6 @@ def as_written(alone: Recording, example: Tensor) -> Network:
                 f"forward changes {facts[value].state} and computes with it, so that every call is another function"
                 " (spectral norm in train mode does); call model.eval()"
             )
-    names = Counter(mark.name for mark in marks)
-    if twice := [name for name, times in names.items() if times > 1]:
-        raise UnsupportedModel(f"two sites are called {twice[0]!r}; give the modules names that tell them apart")
     if facts[output].forbidden:
         raise UnsupportedModel(f"the model computes with {facts[output].forbidden}")
     sites = tuple(

@@ -185,6 +185,6 @@ def _misfit(wanted: Mapping[str, Tensor], state: State) -> str:
     return "; ".join(f"{word}{_first_few(names)}" for word, names in parts.items() if names)
 
 
-def _first_few(names: list[str], most: int = 4) -> str:
-    left = len(names) - most
-    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+def _first_few(names: list[str]) -> str:
+    few, left = names[:4], len(names[4:])
+    return ", ".join(few) + (f" and {left} more" if left else "")
