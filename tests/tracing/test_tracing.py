@@ -548,6 +548,35 @@ def test_a_transformer_is_seen_through_the_units_of_its_mlp() -> None:
     assert torch.allclose(net(x), layer(x), atol=1e-5)
 
 
+PICTURE = torch.randn(1, 2, 5, 5, generator=torch.Generator().manual_seed(0))
+BY_THEMSELVES: dict[str, Callable[[Tensor], Tensor]] = {
+    "statistics of each point": lambda x: F.instance_norm(x.view(-1, 2, 3)),
+    "places in a picture": lambda x: F.grid_sample(
+        PICTURE.expand(len(x), -1, -1, -1), x.view(-1, 1, 3, 2).tanh(), align_corners=False
+    ),
+    "places in itself": lambda x: F.grid_sample(x.view(-1, 1, 2, 3), x.view(-1, 1, 3, 2).tanh(), align_corners=False),
+}
+
+
+@pytest.mark.parametrize("name", BY_THEMSELVES)
+def test_what_is_smooth_is_done_at_each_point_by_itself(name: str) -> None:
+    model, x = BY_THEMSELVES[name], torch.randn(7, 6)
+    net = rs.trace(model, x[:1], allow_smooth=True)
+    assert torch.allclose(net(x), model(x), atol=1e-6)
+
+
+def test_entries_that_interlock_may_be_written() -> None:
+    def model(x: Tensor) -> Tensor:
+        y = torch.cat([x, 2 * x], dim=1).as_strided((len(x), 2, 3), (8, 3, 2))  # 0, 2, 4 and 3, 5, 7: none twice
+        y += 1
+        return torch.relu(y)
+
+    x = torch.randn(5, 4)
+    net = rs.trace(model, x[:1])
+    assert torch.equal(net(x), model(x))
+    assert net.units == 6
+
+
 def test_an_activation_of_nothing_is_no_site() -> None:
     net = rs.trace(lambda x: torch.cat([torch.relu(x), torch.relu(x[:, :0])], dim=1), torch.zeros(1, 4))
     assert [site.units for site in net.sites] == [4]
