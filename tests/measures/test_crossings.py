@@ -54,7 +54,10 @@ def test_crossings_are_those_of_the_definition(name: str, centre: bool) -> None:
         assert result.per_layer is not None
         assert result.per_layer.tolist() == expected
         assert result.per_point.tolist() == [sum(row) for row in expected]
-        assert result.boundaries.sum() == sum(len(s.breakpoints) * s.units for s in net.sites)
+        layers = range(1, net.layers + 1)
+        there = [sum(len(s.breakpoints) * s.units for s in net.sites if s.layer == layer) for layer in layers]
+        assert result.boundaries.tolist() == there
+        assert result.layer_fraction.tolist() == [[c / n for c, n in zip(row, there, strict=True)] for row in expected]
 
 
 @pytest.mark.parametrize("name", CASES)
