@@ -1,7 +1,6 @@
 """What boundary crossings cost, in plain forward passes at the vertices and against the obvious way."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -48,7 +47,7 @@ def plain(net: rs.Network, points: Tensor, frame: Tensor, radius: float) -> Call
 
     def counted() -> rs.Crossings:
         layers = tuple(range(1, net.layers + 1))
-        way, tally = replace(passage(net, layers), layers=()), Tally(radius, len(frame), layers, False)
+        way, tally = passage(net, layers).at_vertices(), Tally(radius, len(frame), layers, False)
         with torch.no_grad():
             for bundle in bundles(way, [points], frame, len(frame), reach=radius):
                 tally.add(bundle)

@@ -169,20 +169,26 @@ class Tally:
 
     def add(self, bundle: Bundle) -> None:
         """Count the crossings in these neighbourhoods."""
+        for part in bundle.parts(self.radius, include_centre=self.include_centre):
+            self._add(part)
+
+    def _add(self, bundle: Bundle) -> None:
         n = len(bundle)
         counts = np.zeros((n, len(self.layers)))
         watched = slice(-self.points % WATCHED, n, WATCHED) if self.directions > 1 else slice(0)
         squares: dict[int, Tensor] = {}
+        told = bundle.passage.net.piecewise_linear and bundle.passage.net.dtype is torch.float64
         doubtful, scale = np.zeros(n, bool), bundle.points.flatten(1).norm(dim=1).cpu().double().numpy()
         for site, low, high, some in bundle.seen(self.radius, include_centre=self.include_centre, watched=watched):
-            crossed, size = between(low, high, site), np.maximum(np.abs(low), np.abs(high))
-            scale = np.maximum(scale, np.linalg.norm(size, axis=1))
-            doubtful |= (crossed & (size <= ROUNDINGS * EPS * scale[:, None])[:, None]).any(axis=(1, 2))
+            crossed = between(low, high, site)
+            if told:
+                size = np.maximum(np.abs(low), np.abs(high))
+                scale = np.maximum(scale, np.linalg.norm(size, axis=1))
+                doubtful |= (crossed & (size <= ROUNDINGS * EPS * scale[:, None])[:, None]).any(axis=(1, 2))
             counts[:, self.column[site.layer]] += crossed.sum(axis=(1, 2))
             if len(some):
                 add_squares(squares, site.layer, some)
-        told = bundle.passage.net.piecewise_linear and bundle.passage.net.dtype is torch.float64
-        for which in np.flatnonzero(doubtful & told):
+        for which in np.flatnonzero(doubtful):
             counts[which] = self.recounted(bundle, int(which))
         self.counts.append(counts)
         self.graphs += [graph_sizes(squares)] if squares else []

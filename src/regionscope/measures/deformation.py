@@ -111,7 +111,7 @@ def neighbourhood_deformation(
     numbers = chosen_layers(net, layers)
     if not numbers:
         raise ValueError("the network has no activation sites: it deforms nothing")
-    way = passage(net, numbers)
+    way = passage(net, numbers).at_vertices()
     found = []
     total = len(data) if isinstance(data, ARRAYS) else None
     with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -49,6 +50,10 @@ class Passage:
         shapes = [self.head.shapes[value] for value in self.head.outputs]
         return max(math.prod(shape) for shape in (*shapes, *(site.shape for site in self.sites)))
 
+    def at_vertices(self) -> "Passage":
+        """The same, with no other way than that of all vertices."""
+        return replace(self, layers=())
+
     def centres(self, x: Tensor) -> list[Tensor]:
         """What the head makes of points x (n, *input_shape), one tensor (n, k) a value."""
         return [as_rows(value) for value in self.head.run(x)]
@@ -85,6 +90,11 @@ class Bundle:
     def __len__(self) -> int:
         return len(self.centres[0])
 
+    @property
+    def at_once(self) -> int:
+        """How many neighbourhoods to take together, by a site at all vertices."""
+        return points_at_once(2 * self.frames.shape[1] * self.passage.widest)
+
     def vertices(self, which: int, radius: float, *, include_centre: bool) -> Tensor:
         """The vertices of one neighbourhood in float64, (vertices, *input_shape), in the same order."""
         arms = radius * self.frames[which if len(self.frames) > 1 else 0].double().view(-1, *self.points.shape[1:])
@@ -102,12 +112,21 @@ class Bundle:
         way, x = self.passage.precise, self.points[which].double()
         return Bundle(way, x, frames, way.centres(x), way.arms(frames, radius))
 
-    def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Extent]:
-        """Every site at the vertices x ± r v_p, and perhaps x, in the way that costs least."""
+    def parts(self, radius: float, *, include_centre: bool = False) -> Iterator["Bundle"]:
+        """The neighbourhoods in as many parts as have to be gone through apart, each in the way that costs least."""
         P = self.frames.shape[1]
-        if not self.passage.layers or include_centre or P < FEW or self.switching(radius) > MANY:
+        if self.passage.layers and not include_centre and P >= FEW and self.switching(radius) <= MANY:
+            yield self
+            return
+        plain = replace(self, passage=self.passage.at_vertices())
+        for start in range(0, len(self), self.at_once):
+            yield plain.chosen(slice(start, start + self.at_once))
+
+    def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Extent]:
+        """Every site at the vertices x ± r v_p, and perhaps x."""
+        if not self.passage.layers:
             for site, vertices in self.embedded(radius, include_centre=include_centre):
-                yield Extent(site, *extremes(vertices), vertices[watched, : 2 * P])
+                yield Extent(site, *extremes(vertices), vertices[watched, : 2 * self.frames.shape[1]])
             return
         some, sites = self.chosen(watched), self.passage.sites
         values = (v for _, v in some.embedded(radius)) if len(some) else [torch.empty(0)] * len(sites)
@@ -116,8 +135,8 @@ class Bundle:
 
     def switching(self, radius: float) -> float:
         """The share of the units behind the head that switch."""
-        reach = radius * self.arms[0].abs().amax(dim=1)
-        return float((self.centres[0].abs() <= reach).float().mean())
+        reach = radius * self.arms[0].abs().amax(dim=1).numpy()
+        return float((np.abs(self.centres[0].numpy()) <= reach).mean())
 
     def told(self, radius: float) -> tuple[list[Floats], list[Floats]]:
         """The smallest and largest values behind dense layers; what may be rounding has the sign it has in float64."""
@@ -125,10 +144,10 @@ class Bundle:
         size = torch.maximum(self.points.flatten(1).norm(dim=1), self.centres[0].norm(dim=1))
         found = extremes_of(self.passage.layers, self.centres[0], radius * self.arms[0], size)
         low, high = (torch.from_numpy(a).split(units, dim=1) for a in found[:2])
-        which = torch.from_numpy(found.doubtful).nonzero()[:, 0]
-        again = self.precisely(which, radius).embedded(radius) if len(which) else ()
-        for number, (_, vertices) in enumerate(again):
-            low[number][which], high[number][which] = (a.to(low[0].dtype) for a in vertices.aminmax(dim=1))
+        doubtful = torch.from_numpy(found.doubtful).nonzero()[:, 0]
+        for which in doubtful.split(self.at_once) if len(doubtful) else ():
+            for number, (_, vertices) in enumerate(self.precisely(which, radius).embedded(radius)):
+                low[number][which], high[number][which] = (a.to(low[0].dtype) for a in vertices.aminmax(dim=1))
         return [a.numpy() for a in low], [a.numpy() for a in high]
 
     def embedded(self, radius: float, *, include_centre: bool = False) -> Iterator[tuple[Site, Tensor]]:
@@ -185,8 +204,11 @@ def bundles(
 ) -> Iterator[Bundle]:
     """The neighbourhoods of all points for radii up to `reach`, a limited number at a time; no frame: each its own."""
     dimension = math.prod(way.net.input_shape)
-    widest = way.widest if frame is not None else max(way.widest, dimension)
-    at_once = points_at_once(2 * directions * widest, batch_size)  # by a site at all vertices
+    if frame is not None and way.layers:
+        floats = max(dimension, sum(site.units for site in way.sites))  # each site has two values of a neighbourhood
+    else:
+        floats = 2 * directions * (way.widest if frame is not None else max(way.widest, dimension))
+    at_once = points_at_once(floats, batch_size)
     shared = None if frame is None else (frame[None], way.arms(frame[None], reach))
     for batch in points:
         for x in batch.split(at_once):
