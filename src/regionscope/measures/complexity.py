@@ -12,13 +12,15 @@ from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights, usual_slopes
 from regionscope.measures.jacobians import Directions, Route, chosen_directions, tangent_floats
+from regionscope.measures.switches import Chain, chain
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, Site
 from regionscope.types import Data, Model
 
 ORDERED = 1024  # points that are put in order together
 FLOATS_AT_ONCE = 1 << 24  # of noise
+JUDGED = 64  # points by which it is told whether few units switch
 
 
 @torch.inference_mode(False)  # it differentiates wherever it is called
@@ -90,17 +92,21 @@ def noisy_densities(
     layers, units = [], []
     numbers = Draws(generator)
     with torch.set_grad_enabled(differentiable):
+        number_of_rounds = max(1, draws // 2) if sampled else 1
+        same = antithetic and not weight_noise and not differentiable  # the network, in all rounds
+        quick = chain(net, along, scales, points[:JUDGED], draws) if same else None
         at_once = points_at_once(tangent_floats(net, along), batch_size)
         # points whose noise is drawn together
         together = max(at_once, min(ORDERED, points_at_once(net.units, floats=FLOATS_AT_ONCE)))
-        routes = routes_of(net, along, scales, max(1, draws // 2) if sampled else 1, weight_noise, numbers)
+        together = quick.at_once(batch_size) if quick else together
+        routes = routes_of(net, along, scales, number_of_rounds, weight_noise, numbers)
         usual = {id(n): usual_slopes(n) for n in {id(r.net): r.net for r in routes}.values()} if good else {}
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
         for x in points.split(together):
-            rounds = [
+            rounds = all_rounds(quick, x, scales, usual.get(id(net)), density, number_of_rounds, numbers) if quick else [
                 one_round(route, x, scales, usual.get(id(route.net)), density, antithetic, number, numbers, at_once)
                 for number, route in enumerate(routes)
-            ]
+            ]  # fmt: skip
             layers.append(torch.stack([net.by_layer(one) for one in rounds]))
             units += [torch.stack(rounds).mean(dim=0)] if per_unit else []
             bar.update(len(x))
@@ -139,10 +145,8 @@ def one_round(
 
     With the `usual_slopes` of the network, only good units do.
     """
-    sites = list(zip(scales, route.net.sites, strict=True))
-    noise = [s * numbers.normal((number, i), x, site.units) for i, (s, site) in enumerate(sites)]
-    chosen = torch.stack([numbers.uniform((number, i, 1), x) for i in range(2 * len(sites))], dim=1)
-    vectors = None if route.along.exact else route.along.drawn(x, (number, len(sites)), numbers)  # (n, r, d)
+    noise, chosen = drawn(route.net, x, scales, number, numbers)
+    vectors = None if route.along.exact else route.along.drawn(x, (number, len(noise)), numbers)  # (n, r, d)
     order, sides = route.order(x), []
     for side, sign in enumerate((1.0, -1.0) if antithetic else (1.0,)):
         signed = [sign * d for d in noise]
@@ -154,6 +158,33 @@ def one_round(
         good = None if usual is None else good_sums(route.net, x, signed, weights, chosen[:, side::2], usual)
         sides.append(summed(weights) if good is None else good)
     return torch.stack(sides).mean(dim=0)
+
+
+def all_rounds(
+    quick: Chain, x: Tensor, scales: list[float], usual: list[Tensor] | None, density: bool, rounds: int, numbers: Draws
+) -> list[Tensor]:
+    """The same for every round, where few units switch."""
+    net = quick.route.net
+    noises, uniform = zip(*(drawn(net, x, scales, number, numbers) for number in range(rounds)), strict=True)
+    one_side = [torch.stack(site) for site in zip(*noises, strict=True)]
+    noise = [torch.cat([d, -d]) for d in one_side]  # (2 rounds, n, units)
+    values = quick.values(x, noise)
+    found = zip(net.sites, scales, quick.norms(x, values, noise), values, strict=True)
+    weights = [weighted(slopes.flatten(0, 1), z.flatten(0, 1), site, s, density) for site, s, slopes, z in found]
+    if usual is not None:
+        chosen = torch.cat([torch.stack(uniform)[..., side::2].flatten(0, 1) for side in (0, 1)])
+        everywhere = x.expand(2 * rounds, *x.shape).flatten(0, 1)
+        sums = good_sums(net, everywhere, [d.flatten(0, 1) for d in noise], weights, chosen, usual)
+    else:
+        sums = summed(weights)
+    return list(sums.view(2, rounds, len(x), -1).mean(dim=0))
+
+
+def drawn(net: Network, x: Tensor, scales: list[float], number: int, numbers: Draws) -> tuple[list[Tensor], Tensor]:
+    """The noise (n, units) a site of one round, and what picks the units that are looked at closely, (n, 2 sites)."""
+    sites = list(zip(scales, net.sites, strict=True))
+    noise = [s * numbers.normal((number, i), x, site.units) for i, (s, site) in enumerate(sites)]
+    return noise, torch.stack([numbers.uniform((number, i, 1), x) for i in range(2 * len(sites))], dim=1)
 
 
 def summed(weights: list[Tensor]) -> Tensor:
@@ -183,13 +214,17 @@ def unit_densities(
     found: dict[int, Tensor] = {}  # number of the site -> (n, breakpoints, units)
 
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-        slopes = route.along.norms(tangents)[:, None]  # (n, 1, units)
-        b = torch.tensor(net.sites[number].breakpoints, dtype=z.dtype, device=z.device)
-        share = torch.full_like(b, 1 / max(1, len(b)))[:, None]  # a unit's gradient counts once
-        found[number] = slopes * (gaussian(z[:, None] - b[:, None], scales[number]) if density else share)
+        found[number] = weighted(route.along.norms(tangents), z, net.sites[number], scales[number], density)
 
     route.follow(x, visit, noise=noise, vectors=vectors)
     return [found[number] for number in range(len(net.sites))]
+
+
+def weighted(slopes: Tensor, z: Tensor, site: Site, scale: float, density: bool) -> Tensor:
+    """The slopes (n, units) times rho at every breakpoint, (n, breakpoints, units)."""
+    b = torch.tensor(site.breakpoints, dtype=z.dtype, device=z.device)
+    share = torch.full_like(b, 1 / max(1, len(b)))[:, None]  # a unit's gradient counts once
+    return slopes[:, None] * (gaussian(z[:, None] - b[:, None], scale) if density else share)
 
 
 def gaussian(z: Tensor, sigma: float) -> Tensor:

@@ -321,7 +321,8 @@ def _without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
 class Route:
     """The way of points through a network along the same directions; what no point changes is worked out once."""
 
-    def __init__(self, net: Network, along: Directions, *, output: bool = False) -> None:
+    def __init__(self, net: Network, along: Directions, *, output: bool = False, roots: bool = True) -> None:
+        """Without `roots` all points keep the directions as they are."""
         self.net, self.along, self.output = net, along, output
         self.program = net.program.folded().pruned([*net.entries, net.output] if output else net.entries)
         self.places: dict[int, list[int]] = {}
@@ -330,7 +331,7 @@ class Route:
         self.shared = _behind_first_part(net, along.vectors) if along.exact else None
         self.first = _first_part(net)
         self.bottleneck = self.find_bottleneck()
-        self.grams = self.find_grams()
+        self.grams = self.find_grams() if roots else {}
 
     def find_bottleneck(self) -> int | None:
         """The value that leaves the first ReLU, if dense layers take it and nothing else makes all the rest."""

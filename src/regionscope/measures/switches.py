@@ -1,0 +1,264 @@
+"""Gradient norms of dense ReLU layers under many draws of noise, each of which switches few units.
+
+T_l are the gradients of a layer at a point where nothing is noisy, its columns those of the units. Under noise some
+units of each layer switch, and T_l + U V_l are the gradients: U has a column of T for every unit that has switched so
+far, V_l its weights, with a minus if the unit was open, taken on through the layers and open units behind it:
+
+    T_l D W = T_l D_0 W + T_l (D - D_0) W,   so   U -> [U, T_l of what switched],   V -> [V D W; +-W of what switched].
+
+Norms need scalar products of columns of T only: |t + U v|^2 = |t|^2 + v (2 U t + U U v). These are the same in all
+draws, and a draw needs s k^2 products for s switched units where the gradients themselves would need k^3. Where that
+cancels, the column is written out.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from regionscope.machine import points_at_once
+from regionscope.measures.crosspolytopes import Layer
+from regionscope.measures.jacobians import Directions, Route
+from regionscope.measures.neighbourhoods import Passage, passage
+from regionscope.tracing.network import Network
+
+FEW = 64  # directions; with fewer, the gradients themselves are as fast,
+SEVERAL = 4  # and with fewer draws,
+MANY = 0.25  # and if more than this share of the units are within one standard deviation of the noise
+CANCELS = 8.0  # how much smaller a square may be than what it is the sum of
+FLOATS_AT_ONCE = 1 << 22  # of gradients
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A network whose sites are ReLUs with a dense layer between each and the next, and the way along directions."""
+
+    way: Passage
+    route: Route
+
+    def at_once(self, batch_size: int | None = None) -> int:
+        """How many points to take together, by their gradients."""
+        floats = self.route.net.units * len(self.route.along.vectors)
+        return points_at_once(floats, batch_size, floats=FLOATS_AT_ONCE)
+
+    def values(self, x: Tensor, noise: Sequence[Tensor]) -> list[Tensor]:
+        """What enters the sites at points x (n, ...), under noise (draws, n, units) a site: (draws, n, units)."""
+        (first,) = self.way.centres(x)
+        found = [first.expand(len(noise[0]), -1, -1)]
+        for layer, shift in zip(self.way.layers, noise, strict=False):
+            found.append(torch.relu(found[-1] - shift) @ layer_weights(layer) + torch.from_numpy(layer.biases))
+        return found
+
+    def norms(self, x: Tensor, values: Sequence[Tensor], noise: Sequence[Tensor]) -> list[Tensor]:
+        """The gradient norms of all units at these points, (draws, n, units) a site."""
+        found: dict[int, Tensor] = {}
+
+        def visit(number: int, z: Tensor, tangents: Tensor) -> None:
+            found[number] = tangents.permute(1, 2, 0)
+
+        self.route.follow(x, visit)
+        tangents = torch.cat([found[number] for number in range(len(found))], dim=1)  # (n, units, r)
+        zeros = [torch.zeros_like(shift[:1]) for shift in noise]
+        stood = torch.cat([z > 0 for z in self.values(x, zeros)], dim=2)[0]
+        stands = torch.cat([z > shift for z, shift in zip(values, noise, strict=True)], dim=2).transpose(0, 1)
+        widths = [z.shape[2] for z in values]
+        squares = squares_of(self.way.layers, tangents, stood, stands.contiguous(), widths)
+        return list(squares.sqrt().transpose(0, 1).split(widths, dim=2))
+
+
+def layer_weights(layer: Layer) -> Tensor:
+    return torch.from_numpy(layer.weights)
+
+
+@torch.no_grad()
+def chain(net: Network, along: Directions, scales: Sequence[float], x: Tensor, draws: int) -> Chain | None:
+    """The network as a chain, if it is one and it is likely to pay for so many draws, judged by some points x."""
+    if (
+        not along.exact
+        or len(along.vectors) < FEW
+        or draws < SEVERAL
+        or net.dtype is not torch.float32
+        or net.layers < 2
+    ):
+        return None
+    way = passage(net, range(1, net.layers + 1))
+    if len(way.layers) != len(net.sites) - 1 or [site.entry for site in way.sites] != list(net.entries):
+        return None
+    found = Chain(way, Route(net, along, roots=False))
+    values = found.values(x, [x.new_zeros(1, len(x), site.units) for site in net.sites])
+    near = [(z.abs() < scale).float().mean() for z, scale in zip(values, scales, strict=True)]
+    return found if sum(near) <= MANY * len(near) else None
+
+
+def squares_of(
+    layers: Sequence[Layer], tangents: Tensor, stood: Tensor, stands: Tensor, widths: Sequence[int]
+) -> Tensor:
+    """The squared gradient norms (n, draws, units) of all units, one layer after another.
+
+    `tangents` (n, units, r) are those without noise, where the open units are `stood` (n, units); `stands` (n, draws,
+    units) are the open ones in every draw.
+    """
+    flat = np.concatenate([layer.weights.T.ravel() for layer in layers])
+    squares = torch.empty(stands.shape, dtype=tangents.dtype)
+    at_once = -(-len(stands) // (4 * torch.get_num_threads()))
+    parts = zip(*(a.contiguous().split(at_once) for a in (tangents, stood, stands, squares)), strict=True)
+
+    def fill(part: Sequence[Tensor]) -> None:
+        fill_squares(*(a.numpy() for a in part), np.array(widths), flat)
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # numba's own threads may hang when the process exits
+        list(pool.map(fill, parts))
+    return squares
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def fill_squares(tangents, stood, stands, squares, widths, weights):
+    """Fill in `squares`. The weights (outputs, inputs) of all layers lie one after another."""
+    n, draws, units = stands.shape
+    before, widest, dtype = units - widths[-1], widths.max(), tangents.dtype
+    place, own = np.empty(before, np.int64), np.empty(units, dtype)
+    ends = np.zeros(len(widths), np.int64)  # how many units before a layer switch in some draw
+    shares, further = np.empty((before, widest), dtype), np.empty((before, widest), dtype)  # V
+    kept, packed = np.empty((len(widths), widest), np.int64), np.empty((len(widths), widest * widest), dtype)
+    counts, behind_open = np.zeros(len(widths), np.int64), np.empty(before * widest, dtype)
+    used, mixed, size = np.empty(before, np.int64), np.empty(widest, dtype), np.empty(widest, dtype)
+    for q in range(n):
+        rows = tangents[q]
+        for u in range(units):
+            own[u] = (rows[u] * rows[u]).sum()
+        chosen = switching(stood[q], stands[q], place, ends, kept, counts, widths)
+        columns = rows[chosen]
+        among, across = np.empty((len(chosen), len(chosen)), dtype), np.empty((len(chosen), units), dtype)
+        scalar_products(columns, columns, among)
+        start, weight = 0, 0
+        for layer in range(len(widths)):
+            stop = start + widths[layer]
+            scalar_products(columns[: ends[layer]], rows[start:stop], across[: ends[layer], start:stop])
+            if layer + 1 < len(widths):
+                after = weight + widths[layer] * widths[layer + 1]
+                matrix = weights[weight:after].reshape(widths[layer + 1], widths[layer])
+                pack(matrix, kept[layer, : counts[layer]], packed[layer])
+                weight = after
+            start = stop
+        for draw in range(draws):
+            opened, found = stands[q, draw], squares[q, draw]
+            found[: widths[0]] = own[: widths[0]]
+            count, start, weight = 0, 0, 0
+            for layer in range(len(widths) - 1):
+                inputs, outputs, stop = widths[layer], widths[layer + 1], start + widths[layer]
+                matrix = weights[weight : weight + inputs * outputs].reshape(outputs, inputs)
+                if count > 0:
+                    some = kept[layer, : counts[layer]]
+                    behind = pack(shares[:count], some, behind_open)
+                    for a in range(len(some)):
+                        if not opened[start + some[a]]:
+                            behind[:, a] = 0
+                    through = packed[layer, : outputs * len(some)].reshape(outputs, len(some))
+                    scalar_products(behind, through, further)
+                for u in range(start, stop):
+                    if opened[u] != stood[q, u]:
+                        used[count] = place[u]
+                        sign = 1 if opened[u] else -1
+                        for i in range(outputs):
+                            further[count, i] = sign * matrix[i, u - start]
+                        count += 1
+                shares, further = further, shares
+                start, weight = stop, weight + inputs * outputs
+                square = found[start : start + outputs]
+                add_up(square, own[start:], shares[:count], used, among, across[:, start:], mixed, size)
+                for i in range(outputs):
+                    if size[i] > CANCELS * square[i]:
+                        square[i] = written_out(rows[start + i], columns, used[:count], shares[:count, i])
+
+
+@njit(cache=True, nogil=True)
+def switching(stood, stands, place, ends, kept, counts, widths):
+    """The units of all layers but the last that switch in some draw; their places among these, and how many before.
+
+    Of every layer those are kept that are open in some draw.
+    """
+    chosen, count, start = np.empty(len(place), np.int64), 0, 0
+    for layer in range(len(widths) - 1):
+        ends[layer], counts[layer] = count, 0
+        for u in range(start, start + widths[layer]):
+            switches = False
+            for draw in range(len(stands)):
+                switches |= stands[draw, u] != stood[u]
+            if switches:
+                place[u], chosen[count] = count, u
+                count += 1
+            if switches or stood[u]:
+                kept[layer, counts[layer]] = u - start
+                counts[layer] += 1
+        start += widths[layer]
+    ends[-1] = count
+    return chosen[:count]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def scalar_products(first, second, found):
+    """Of all rows of two matrices, four times two at a time."""
+    n, m, r = len(first), len(second), first.shape[1]
+    zero = np.zeros(1, first.dtype)[0]
+    for a in range(0, n, 4):
+        a1, a2, a3 = min(a + 1, n - 1), min(a + 2, n - 1), min(a + 3, n - 1)
+        p0, p1, p2, p3 = first[a], first[a1], first[a2], first[a3]
+        for b in range(0, m, 2):
+            b1 = min(b + 1, m - 1)
+            x, y = second[b], second[b1]
+            s0, s1, s2, s3, t0, t1, t2, t3 = zero, zero, zero, zero, zero, zero, zero, zero
+            for j in range(r):
+                s0 += p0[j] * x[j]
+                s1 += p1[j] * x[j]
+                s2 += p2[j] * x[j]
+                s3 += p3[j] * x[j]
+                t0 += p0[j] * y[j]
+                t1 += p1[j] * y[j]
+                t2 += p2[j] * y[j]
+                t3 += p3[j] * y[j]
+            found[a, b], found[a1, b], found[a2, b], found[a3, b] = s0, s1, s2, s3
+            found[a, b1], found[a1, b1], found[a2, b1], found[a3, b1] = t0, t1, t2, t3
+
+
+@njit(cache=True, nogil=True)
+def pack(matrix, kept, packed):
+    """Some of the columns of a matrix, in an array that is filled from its beginning."""
+    found = packed[: len(matrix) * len(kept)].reshape(len(matrix), len(kept))
+    for i in range(len(matrix)):
+        for a in range(len(kept)):
+            found[i, a] = matrix[i, kept[a]]
+    return found
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def add_up(square, own, shares, used, among, across, mixed, size):
+    """|t|^2 + v (2 U t + U U v) of every unit, and how large the sum would be if nothing cancelled."""
+    count, outputs = len(shares), len(square)
+    for i in range(outputs):
+        square[i] = size[i] = own[i]
+    for a in range(count):
+        s, v = used[a], shares[a]
+        for i in range(outputs):
+            mixed[i] = 2 * across[s, i]
+        for b in range(a):
+            other, scalar = shares[b], 2 * among[s, used[b]]
+            for i in range(outputs):
+                mixed[i] += scalar * other[i]
+        for i in range(outputs):
+            term = v[i] * (mixed[i] + among[s, s] * v[i])
+            square[i] += term
+            size[i] += abs(term)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def written_out(row, columns, used, shares):
+    """|t + U v|^2, by t + U v."""
+    whole = row.copy()
+    for a in range(len(used)):
+        whole += shares[a] * columns[used[a]]
+    return (whole * whole).sum()
