@@ -92,18 +92,18 @@ def noisy_densities(
     layers, units = [], []
     numbers = Draws(generator)
     with torch.set_grad_enabled(differentiable):
-        number_of_rounds = max(1, draws // 2) if sampled else 1
+        pairs = max(1, draws // 2) if sampled else 1
         same = antithetic and not weight_noise and not differentiable  # the network, in all rounds
         quick = chain(net, along, scales, points[:JUDGED], draws) if same else None
         at_once = points_at_once(tangent_floats(net, along), batch_size)
         # points whose noise is drawn together
         together = max(at_once, min(ORDERED, points_at_once(net.units, floats=FLOATS_AT_ONCE)))
         together = quick.at_once(batch_size) if quick else together
-        routes = routes_of(net, along, scales, number_of_rounds, weight_noise, numbers)
+        routes = routes_of(net, along, scales, pairs, weight_noise, numbers)
         usual = {id(n): usual_slopes(n) for n in {id(r.net): r.net for r in routes}.values()} if good else {}
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
         for x in points.split(together):
-            rounds = all_rounds(quick, x, scales, usual.get(id(net)), density, number_of_rounds, numbers) if quick else [
+            rounds = all_rounds(quick, x, scales, usual.get(id(net)), density, pairs, numbers) if quick else [
                 one_round(route, x, scales, usual.get(id(route.net)), density, antithetic, number, numbers, at_once)
                 for number, route in enumerate(routes)
             ]  # fmt: skip
