@@ -10,14 +10,14 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope.measures import complexity
 from regionscope.measures.jacobians import chosen_directions
-from regionscope.measures.switches import Chain, chain
+from regionscope.measures.switches import DenseChain, dense_chain
 
 WIDTHS = (90, 70, 65, 66)
 
 
-def chain_of(model: nn.Module, x: Tensor, sigma: float) -> Chain | None:
+def chain_of(model: nn.Module, x: Tensor, sigma: float) -> DenseChain | None:
     net = rs.trace(model, x)
-    return chain(net, chosen_directions(net), [sigma] * len(net.sites), x, draws=32)
+    return dense_chain(net, chosen_directions(net), [sigma] * len(net.sites), x, draws=32)
 
 
 def network(seed: int = 0) -> nn.Sequential:
@@ -90,7 +90,7 @@ def test_local_complexity_is_the_same_in_both_ways(monkeypatch: pytest.MonkeyPat
         return rs.local_complexity(model, x, sigma=0.1, draws=7, generator=torch.Generator().manual_seed(0), **options)
 
     quick = measured()
-    monkeypatch.setattr(complexity, "chain", lambda *_: None)
+    monkeypatch.setattr(complexity, "dense_chain", lambda *_: None)
     general = measured()
     assert quick.per_layer is not None and quick.point_stderr is not None
     assert quick.per_layer == pytest.approx(general.per_layer, rel=1e-4)

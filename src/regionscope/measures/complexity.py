@@ -12,7 +12,7 @@ from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights, usual_slopes
 from regionscope.measures.jacobians import Directions, Route, chosen_directions, tangent_floats
-from regionscope.measures.switches import Chain, chain
+from regionscope.measures.switches import DenseChain, dense_chain
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, Site
@@ -94,7 +94,7 @@ def noisy_densities(
     with torch.set_grad_enabled(differentiable):
         pairs = max(1, draws // 2) if sampled else 1
         same = antithetic and not weight_noise and not differentiable  # the network, in all rounds
-        quick = chain(net, along, scales, points[:JUDGED], draws) if same else None
+        quick = dense_chain(net, along, scales, points[:JUDGED], draws) if same else None
         at_once = points_at_once(tangent_floats(net, along), batch_size)
         # points whose noise is drawn together
         together = max(at_once, min(ORDERED, points_at_once(net.units, floats=FLOATS_AT_ONCE)))
@@ -103,7 +103,7 @@ def noisy_densities(
         usual = {id(n): usual_slopes(n) for n in {id(r.net): r.net for r in routes}.values()} if good else {}
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
         for x in points.split(together):
-            rounds = all_rounds(quick, x, scales, usual.get(id(net)), density, pairs, numbers) if quick else [
+            rounds = _all_rounds(quick, x, scales, usual.get(id(net)), density, pairs, numbers) if quick else [
                 one_round(route, x, scales, usual.get(id(route.net)), density, antithetic, number, numbers, at_once)
                 for number, route in enumerate(routes)
             ]  # fmt: skip
@@ -145,7 +145,7 @@ def one_round(
 
     With the `usual_slopes` of the network, only good units do.
     """
-    noise, chosen = drawn(route.net, x, scales, number, numbers)
+    noise, chosen = _drawn(route.net, x, scales, number, numbers)
     vectors = None if route.along.exact else route.along.drawn(x, (number, len(noise)), numbers)  # (n, r, d)
     order, sides = route.order(x), []
     for side, sign in enumerate((1.0, -1.0) if antithetic else (1.0,)):
@@ -160,17 +160,23 @@ def one_round(
     return torch.stack(sides).mean(dim=0)
 
 
-def all_rounds(
-    quick: Chain, x: Tensor, scales: list[float], usual: list[Tensor] | None, density: bool, rounds: int, numbers: Draws
+def _all_rounds(
+    quick: DenseChain,
+    x: Tensor,
+    scales: list[float],
+    usual: list[Tensor] | None,
+    density: bool,
+    rounds: int,
+    numbers: Draws,
 ) -> list[Tensor]:
     """The same for every round, where few units switch."""
     net = quick.route.net
-    noises, uniform = zip(*(drawn(net, x, scales, number, numbers) for number in range(rounds)), strict=True)
+    noises, uniform = zip(*(_drawn(net, x, scales, number, numbers) for number in range(rounds)), strict=True)
     one_side = [torch.stack(site) for site in zip(*noises, strict=True)]
     noise = [torch.cat([d, -d]) for d in one_side]  # (2 rounds, n, units)
     values = quick.values(x, noise)
     found = zip(net.sites, scales, quick.norms(x, values, noise), values, strict=True)
-    weights = [weighted(slopes.flatten(0, 1), z.flatten(0, 1), site, s, density) for site, s, slopes, z in found]
+    weights = [_weighted(slopes.flatten(0, 1), z.flatten(0, 1), site, s, density) for site, s, slopes, z in found]
     if usual is not None:
         chosen = torch.cat([torch.stack(uniform)[..., side::2].flatten(0, 1) for side in (0, 1)])
         everywhere = x.expand(2 * rounds, *x.shape).flatten(0, 1)
@@ -180,7 +186,7 @@ def all_rounds(
     return list(sums.view(2, rounds, len(x), -1).mean(dim=0))
 
 
-def drawn(net: Network, x: Tensor, scales: list[float], number: int, numbers: Draws) -> tuple[list[Tensor], Tensor]:
+def _drawn(net: Network, x: Tensor, scales: list[float], number: int, numbers: Draws) -> tuple[list[Tensor], Tensor]:
     """The noise (n, units) a site of one round, and what picks the units that are looked at closely, (n, 2 sites)."""
     sites = list(zip(scales, net.sites, strict=True))
     noise = [s * numbers.normal((number, i), x, site.units) for i, (s, site) in enumerate(sites)]
@@ -214,13 +220,13 @@ def unit_densities(
     found: dict[int, Tensor] = {}  # number of the site -> (n, breakpoints, units)
 
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-        found[number] = weighted(route.along.norms(tangents), z, net.sites[number], scales[number], density)
+        found[number] = _weighted(route.along.norms(tangents), z, net.sites[number], scales[number], density)
 
     route.follow(x, visit, noise=noise, vectors=vectors)
     return [found[number] for number in range(len(net.sites))]
 
 
-def weighted(slopes: Tensor, z: Tensor, site: Site, scale: float, density: bool) -> Tensor:
+def _weighted(slopes: Tensor, z: Tensor, site: Site, scale: float, density: bool) -> Tensor:
     """The slopes (n, units) times rho at every breakpoint, (n, breakpoints, units)."""
     b = torch.tensor(site.breakpoints, dtype=z.dtype, device=z.device)
     share = torch.full_like(b, 1 / max(1, len(b)))[:, None]  # a unit's gradient counts once

@@ -35,7 +35,7 @@ FLOATS_AT_ONCE = 1 << 22  # of gradients
 
 
 @dataclass(frozen=True)
-class Chain:
+class DenseChain:
     """A network whose sites are ReLUs with a dense layer between each and the next, and the way along directions."""
 
     way: Passage
@@ -51,7 +51,7 @@ class Chain:
         (first,) = self.way.centres(x)
         found = [first.expand(len(noise[0]), -1, -1)]
         for layer, shift in zip(self.way.layers, noise, strict=False):
-            found.append(torch.relu(found[-1] - shift) @ layer_weights(layer) + torch.from_numpy(layer.biases))
+            found.append(torch.relu(found[-1] - shift) @ _layer_weights(layer) + torch.from_numpy(layer.biases))
         return found
 
     def norms(self, x: Tensor, values: Sequence[Tensor], noise: Sequence[Tensor]) -> list[Tensor]:
@@ -67,16 +67,16 @@ class Chain:
         stood = torch.cat([z > 0 for z in self.values(x, zeros)], dim=2)[0]
         stands = torch.cat([z > shift for z, shift in zip(values, noise, strict=True)], dim=2).transpose(0, 1)
         widths = [z.shape[2] for z in values]
-        squares = squares_of(self.way.layers, tangents, stood, stands.contiguous(), widths)
+        squares = _squares_of(self.way.layers, tangents, stood, stands.contiguous(), widths)
         return list(squares.sqrt().transpose(0, 1).split(widths, dim=2))
 
 
-def layer_weights(layer: Layer) -> Tensor:
+def _layer_weights(layer: Layer) -> Tensor:
     return torch.from_numpy(layer.weights)
 
 
 @torch.no_grad()
-def chain(net: Network, along: Directions, scales: Sequence[float], x: Tensor, draws: int) -> Chain | None:
+def dense_chain(net: Network, along: Directions, scales: Sequence[float], x: Tensor, draws: int) -> DenseChain | None:
     """The network as a chain, if it is one and it is likely to pay for so many draws, judged by some points x."""
     if (
         not along.exact
@@ -89,13 +89,13 @@ def chain(net: Network, along: Directions, scales: Sequence[float], x: Tensor, d
     way = passage(net, range(1, net.layers + 1))
     if len(way.layers) != len(net.sites) - 1 or [site.entry for site in way.sites] != list(net.entries):
         return None
-    found = Chain(way, Route(net, along, roots=False))
+    found = DenseChain(way, Route(net, along, roots=False))
     values = found.values(x, [x.new_zeros(1, len(x), site.units) for site in net.sites])
     near = [(z.abs() < scale).float().mean() for z, scale in zip(values, scales, strict=True)]
     return found if sum(near) <= MANY * len(near) else None
 
 
-def squares_of(
+def _squares_of(
     layers: Sequence[Layer], tangents: Tensor, stood: Tensor, stands: Tensor, widths: Sequence[int]
 ) -> Tensor:
     """The squared gradient norms (n, draws, units) of all units, one layer after another.
@@ -109,7 +109,8 @@ def squares_of(
     parts = zip(*(a.contiguous().split(at_once) for a in (tangents, stood, stands, squares)), strict=True)
 
     def fill(part: Sequence[Tensor]) -> None:
-        fill_squares(*(a.numpy() for a in part), np.array(widths), flat)
+        gradients, before, now, found = (a.numpy() for a in part)
+        _fill_squares(gradients, before, now, found, np.array(widths), flat)
 
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # numba's own threads may hang when the process exits
         list(pool.map(fill, parts))
@@ -117,7 +118,7 @@ def squares_of(
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def fill_squares(tangents, stood, stands, squares, widths, weights):
+def _fill_squares(tangents, stood, stands, squares, widths, weights):
     """Fill in `squares`. The weights (outputs, inputs) of all layers lie one after another."""
     n, draws, units = stands.shape
     before, widest, dtype = units - widths[-1], widths.max(), tangents.dtype
@@ -131,18 +132,18 @@ def fill_squares(tangents, stood, stands, squares, widths, weights):
         rows = tangents[q]
         for u in range(units):
             own[u] = (rows[u] * rows[u]).sum()
-        chosen = switching(stood[q], stands[q], place, ends, kept, counts, widths)
+        chosen = _switching_units(stood[q], stands[q], place, ends, kept, counts, widths)
         columns = rows[chosen]
         among, across = np.empty((len(chosen), len(chosen)), dtype), np.empty((len(chosen), units), dtype)
-        scalar_products(columns, columns, among)
+        _scalar_products(columns, columns, among)
         start, weight = 0, 0
         for layer in range(len(widths)):
             stop = start + widths[layer]
-            scalar_products(columns[: ends[layer]], rows[start:stop], across[: ends[layer], start:stop])
+            _scalar_products(columns[: ends[layer]], rows[start:stop], across[: ends[layer], start:stop])
             if layer + 1 < len(widths):
                 after = weight + widths[layer] * widths[layer + 1]
                 matrix = weights[weight:after].reshape(widths[layer + 1], widths[layer])
-                pack(matrix, kept[layer, : counts[layer]], packed[layer])
+                _pack(matrix, kept[layer, : counts[layer]], packed[layer])
                 weight = after
             start = stop
         for draw in range(draws):
@@ -154,12 +155,12 @@ def fill_squares(tangents, stood, stands, squares, widths, weights):
                 matrix = weights[weight : weight + inputs * outputs].reshape(outputs, inputs)
                 if count > 0:
                     some = kept[layer, : counts[layer]]
-                    behind = pack(shares[:count], some, behind_open)
+                    behind = _pack(shares[:count], some, behind_open)
                     for a in range(len(some)):
                         if not opened[start + some[a]]:
                             behind[:, a] = 0
                     through = packed[layer, : outputs * len(some)].reshape(outputs, len(some))
-                    scalar_products(behind, through, further)
+                    _scalar_products(behind, through, further)
                 for u in range(start, stop):
                     if opened[u] != stood[q, u]:
                         used[count] = place[u]
@@ -170,14 +171,14 @@ def fill_squares(tangents, stood, stands, squares, widths, weights):
                 shares, further = further, shares
                 start, weight = stop, weight + inputs * outputs
                 square = found[start : start + outputs]
-                add_up(square, own[start:], shares[:count], used, among, across[:, start:], mixed, size)
+                _add_up(square, own[start:], shares[:count], used, among, across[:, start:], mixed, size)
                 for i in range(outputs):
                     if size[i] > CANCELS * square[i]:
-                        square[i] = written_out(rows[start + i], columns, used[:count], shares[:count, i])
+                        square[i] = _written_out(rows[start + i], columns, used[:count], shares[:count, i])
 
 
 @njit(cache=True, nogil=True)
-def switching(stood, stands, place, ends, kept, counts, widths):
+def _switching_units(stood, stands, place, ends, kept, counts, widths):
     """The units of all layers but the last that switch in some draw; their places among these, and how many before.
 
     Of every layer those are kept that are open in some draw.
@@ -201,7 +202,7 @@ def switching(stood, stands, place, ends, kept, counts, widths):
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def scalar_products(first, second, found):
+def _scalar_products(first, second, found):
     """Of all rows of two matrices, four times two at a time."""
     n, m, r = len(first), len(second), first.shape[1]
     zero = np.zeros(1, first.dtype)[0]
@@ -226,7 +227,7 @@ def scalar_products(first, second, found):
 
 
 @njit(cache=True, nogil=True)
-def pack(matrix, kept, packed):
+def _pack(matrix, kept, packed):
     """Some of the columns of a matrix, in an array that is filled from its beginning."""
     found = packed[: len(matrix) * len(kept)].reshape(len(matrix), len(kept))
     for i in range(len(matrix)):
@@ -236,7 +237,7 @@ def pack(matrix, kept, packed):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def add_up(square, own, shares, used, among, across, mixed, size):
+def _add_up(square, own, shares, used, among, across, mixed, size):
     """|t|^2 + v (2 U t + U U v) of every unit, and how large the sum would be if nothing cancelled."""
     count, outputs = len(shares), len(square)
     for i in range(outputs):
@@ -256,7 +257,7 @@ def add_up(square, own, shares, used, among, across, mixed, size):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def written_out(row, columns, used, shares):
+def _written_out(row, columns, used, shares):
     """|t + U v|^2, by t + U v."""
     whole = row.copy()
     for a in range(len(used)):
