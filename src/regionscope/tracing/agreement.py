@@ -1,7 +1,7 @@
 """Proof that a network is the model: at batches of several numbers, orders and compositions of points."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -28,9 +28,10 @@ ALL_SITES = -1
 SHAKES, SHAKEN = 8, 64.0  # how often rounding is imitated; it may be so many times worse than that, as sums are long
 
 
+@torch.no_grad()
 def check_constants(network: Network) -> None:
     for held in network.program.held.values():
-        tensor = (held.tensor if isinstance(held, Held) else held).detach()
+        tensor = held.tensor if isinstance(held, Held) else held
         if not tensor.is_floating_point() or math.isfinite(tensor.sum()):
             continue
         bad = torch.isnan(tensor) if not network.piecewise_linear else ~torch.isfinite(tensor)
@@ -38,9 +39,14 @@ def check_constants(network: Network) -> None:
             where = f"{held.path!r} of the model" if isinstance(held, Held) else f"a constant {tuple(tensor.shape)}"
             raise ValueError(f"{where} holds NaN or infinite values: the network has no regions to speak of")
     for step in network.program.steps if network.piecewise_linear else ():
-        written = [step.named[name] for name in WRITTEN if isinstance(step.named.get(name), float)]
-        if not all(map(math.isfinite, written)):
+        if not any(map(_infinite, (*step.arguments, *step.options.values()))):  # the usual case
+            continue
+        if written := [step.named[name] for name in WRITTEN if _infinite(step.named.get(name))]:
             raise ValueError(f"{step.name} writes {written[0]} among the values: take a finite number instead")
+
+
+def _infinite(argument: Any) -> bool:
+    return isinstance(argument, float) and not math.isfinite(argument)
 
 
 def tried_points(example: Tensor) -> Tensor:
@@ -57,7 +63,7 @@ class _Compared(NamedTuple):
     found: Tensor
     expected: Tensor
     value: int
-    points: list[int]
+    points: Tensor
     ordered: bool
 
     def agrees(self, scale: float, errors: Mapping[int, Tensor] | None = None) -> bool:
@@ -75,28 +81,29 @@ class _Compared(NamedTuple):
 @torch.no_grad()
 def check_batches(network: Network, forward: Forward, alone: Recording, points: Tensor) -> None:
     """Compare the network, recorded at a point alone, with the model at batches of several compositions."""
-    values = dict(zip(network.program.outputs, network.program.run(points), strict=True))
-    expected = values[network.output].reshape(len(points), *network.output_shape)
-    batch, *others = (list(batch) for batch in COMPOSITIONS)
-    first = forward.seen(points[batch], alone)
-    alike = all(_is_model_at(network, x, forward.plain(x), first) for x in points[:2].split(1))
-    if not alike or not _agrees_far_away(network, forward, points[:1], first):
+    near, far = len(points), _far_away(network, points[:1])
+    values = dict(zip(network.program.outputs, network.program.run(torch.cat([points, far])), strict=True))
+    expected = values[network.output].reshape(near + len(far), *network.output_shape)
+    batch, *others = (torch.tensor(batch, device=points.device) for batch in COMPOSITIONS)
+    first = forward.seen(points.index_select(0, batch), alone)
+    alike = all(_is_model_at(forward.plain(x), y, first) for x, y in _each_alone(points[:2], expected[:2]))
+    if not alike or not _agrees_far_away(forward, far, expected[near:], first):
         raise UnsupportedModel(
             "the traced program does not reproduce the model at other inputs: forward computes with"
             " input-dependent values outside torch or keeps a state"
         )
-    outputs = [(batch, first.output), *((other, forward.plain(points[other])) for other in others)]
-    if crowd := _crowd(network, len(points)):
+    outputs = [(batch, first.output), *((other, forward.plain(points.index_select(0, other))) for other in others)]
+    if len(crowd := _crowd(network, points)):
         with suppress(Exception):  # it may not take so many
-            outputs.append((crowd, forward.plain(points[crowd])))
+            outputs.append((crowd, forward.plain(points.index_select(0, crowd))))
     for chosen, output in outputs:
         if output.dim() == 0 or len(output) != len(chosen):
             raise UnsupportedModel(
                 f"the model's output must have one row for every point of the batch, got {tuple(output.shape)} for"
                 f" {len(chosen)} points"
             )
-    compared = [_Compared(output, expected[chosen], network.output, chosen, True) for chosen, output in outputs]
-    compared += _compared_sites(network, first.entering, [values[entry][batch] for entry in network.entries], batch)
+    compared = [_Compared(y, expected.index_select(0, chosen), network.output, chosen, True) for chosen, y in outputs]
+    compared += _compared_sites(network, first.entering, values, batch)
     if all(one.agrees(0.0) or one.agrees(first.largest) for one in compared):
         return
     if _only_rounding(network, forward, alone, points, [chosen for chosen, _ in outputs]):
@@ -104,37 +111,44 @@ def check_batches(network: Network, forward: Forward, alone: Recording, points: 
     raise UnsupportedModel(f"a point's values depend on the other points of its batch{_culprit(forward, points)}")
 
 
-def _is_model_at(network: Network, x: Tensor, found: Tensor, seen: Seen, farther: float = 1.0) -> bool:
-    """Whether the network gives what the model has given at a point alone, so much farther away than was `seen`."""
-    expected = network(x)
+def _each_alone(points: Tensor, expected: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Every point as a batch of one, with what the network gives there."""
+    return zip(points.split(1), expected.split(1), strict=True)
+
+
+def _is_model_at(found: Tensor, expected: Tensor, seen: Seen, farther: float = 1.0) -> bool:
+    """Whether the model has given at a point alone what the network gives, so much farther away than was `seen`."""
     found = found.reshape(expected.shape)
-    alike = torch.equal(found, expected) or _agree(found, expected, 0.0)
-    return alike or _agree(found, expected, farther * seen.largest)
+    return _agree(found, expected, 0.0) or _agree(found, expected, farther * seen.largest)
 
 
-def _agrees_far_away(network: Network, forward: Forward, x: Tensor, seen: Seen) -> bool:
-    """Whether the network is the model at x and at -x, much farther away, as far as the model goes there."""
-    if not network.piecewise_linear:  # whose rounding may grow in any way
-        return True
-    for far in (FAR * x, -FAR * x):
+def _far_away(network: Network, x: Tensor) -> Tensor:
+    """x and -x, much farther away; nothing if rounding may grow in any way there."""
+    return torch.cat([FAR * x, -FAR * x]) if network.piecewise_linear else x[:0]
+
+
+def _agrees_far_away(forward: Forward, far: Tensor, expected: Tensor, seen: Seen) -> bool:
+    """Whether the network is the model at points far away, each alone, as far as the model goes there."""
+    for x, y in _each_alone(far, expected):
         with suppress(Exception):
-            found = forward.plain(far)
-            if found.isfinite().all() and not _is_model_at(network, far, found, seen, FAR):
+            found = forward.plain(x)
+            if found.isfinite().all() and not _is_model_at(found, y, seen, FAR):
                 return False
     return True
 
 
-def _crowd(network: Network, points: int) -> list[int]:
-    """A large batch made of so many points, in turn."""
+def _crowd(network: Network, points: Tensor) -> Tensor:
+    """A large batch made of these points, in turn."""
     entries = sum(math.prod(shape) for shape in network.program.shapes.values())
     size = min(CROWD, ENTRIES // max(entries, 1))
-    return [5 * i % points for i in range(size)] if size > max(map(len, COMPOSITIONS)) else []
+    return 5 * torch.arange(size if size > max(map(len, COMPOSITIONS)) else 0, device=points.device) % len(points)
 
 
 def _compared_sites(
-    network: Network, entering: list[Tensor], sites: list[Tensor], points: list[int]
+    network: Network, entering: list[Tensor], values: Mapping[int, Tensor], points: Tensor
 ) -> list[_Compared]:
     """What enters the sites at a batch, and what enters those of the network at its points."""
+    sites = [values[entry].index_select(0, points) for entry in network.entries]
     if len(entering) == len(sites):
         return [
             _Compared(a, b, entry, points, False) for a, b, entry in zip(entering, sites, network.entries, strict=True)
@@ -145,7 +159,7 @@ def _compared_sites(
 
 
 def _only_rounding(
-    network: Network, forward: Forward, alone: Recording, points: Tensor, batches: Sequence[list[int]]
+    network: Network, forward: Forward, alone: Recording, points: Tensor, batches: Sequence[Tensor]
 ) -> bool:
     """Whether rounding explains all differences, and no point of a batch changes a bit of what another gives.
 
@@ -158,7 +172,7 @@ def _only_rounding(
     errors = _rounding_errors(network, points)
     for batch in batches:
         seen = forward.seen(points[batch], alone)
-        compared = _compared_sites(network, seen.entering, [values[entry][batch] for entry in network.entries], batch)
+        compared = _compared_sites(network, seen.entering, values, batch)
         compared.append(_Compared(seen.output, values[network.output][batch], network.output, batch, True))
         if not all(one.agrees(0.0, errors) for one in compared):
             return False
@@ -234,5 +248,7 @@ def _agree(a: Tensor, b: Tensor, scale: float, error: Tensor | None = None) -> b
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     usual = max(AGREEMENT.get(a.dtype, 2e-2) * largest(b), ROUNDING.get(a.dtype, 2e-2) * scale)
-    close = (a - b).abs() <= (usual if error is None else error)
-    return bool(close.all()) or bool((close | (a == b) | (a.isnan() & b.isnan())).all())
+    apart = (a - b).abs()
+    if error is None and a.numel() and float(apart.max()) <= usual:  # the usual case
+        return True
+    return bool(((apart <= (usual if error is None else error)) | (a == b) | (a.isnan() & b.isnan())).all())

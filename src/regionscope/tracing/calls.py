@@ -88,11 +88,11 @@ class Call(NamedTuple):
         return self.schema.twin, self.args, self.kwargs
 
 
-def tensors(argument: Any) -> list[Tensor]:
+def tensors(argument: Any) -> Sequence[Tensor]:
     """The tensors in an argument."""
     if isinstance(argument, Tensor):  # the usual case
-        return [argument]
-    return [tensor for part in argument for tensor in tensors(part)] if isinstance(argument, LISTS) else []
+        return (argument,)
+    return [tensor for part in argument for tensor in tensors(part)] if isinstance(argument, LISTS) else ()
 
 
 def overlapping(tensor: Tensor) -> bool:

@@ -60,6 +60,8 @@ def with_dimensions(value: Tensor, dimensions: int) -> Tensor:
 
 def _pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Operations that broadcast: the shapes at a point are aligned at their ends, the points stay in front."""
+    if len(step.used) == 1:  # as in an activation
+        return step.run(values)
     numbers = [i for i in step.used & shapes.keys() if not shapes[i]]
     if numbers and len({values[i].dtype for i in step.used}) > 1:  # a number alone takes on the dtype of the others
         return None

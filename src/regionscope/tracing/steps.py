@@ -19,6 +19,9 @@ class Value:
     index: int
 
 
+_REFERRING = (Value, *LISTS)  # what may hold a value
+
+
 @dataclass(frozen=True)
 class Step:
     """One operation without side effects; its arguments may hold `Value`, in lists too."""
@@ -33,7 +36,7 @@ class Step:
     @cached_property
     def used(self) -> frozenset[int]:
         """The values that its arguments hold."""
-        return frozenset([*indices(self.arguments), *indices(tuple(self.options.values()))])
+        return frozenset(indices([*self.arguments, *self.options.values()]))
 
     @cached_property
     def named(self) -> dict[str, Any]:
@@ -89,6 +92,8 @@ def leaves(argument: Any) -> Iterable[Any]:
 
 def indices(argument: Any) -> list[int]:
     """The values that an argument holds."""
+    if isinstance(argument, Value):
+        return [argument.index]
     if isinstance(argument, LISTS):
-        return [index for part in argument for index in indices(part)]
-    return [argument.index] if isinstance(argument, Value) else []
+        return [index for part in argument if isinstance(part, _REFERRING) for index in indices(part)]
+    return []

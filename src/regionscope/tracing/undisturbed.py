@@ -1,8 +1,9 @@
 """A model that others use, called and left as it was."""
 
+import operator
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,7 +49,7 @@ def random_states_kept(device: torch.device) -> Iterator[None]:
     """Put back the states of the random generators that have moved; others may be in use by other threads."""
     gpu = device.type == "cuda"
     before = torch.get_rng_state(), torch.cuda.get_rng_state(device) if gpu else None
-    own, numpy = random.getstate(), np.random.get_state()
+    own, numpy = random.getstate(), np.random.get_state(legacy=False)
     try:
         yield
     finally:
@@ -58,8 +59,15 @@ def random_states_kept(device: torch.device) -> Iterator[None]:
             torch.cuda.set_rng_state(before[1], device)
         if random.getstate() != own:
             random.setstate(own)
-        if not all(np.array_equal(a, b) for a, b in zip(np.random.get_state(), numpy, strict=True)):
+        if not _same_state(np.random.get_state(legacy=False), numpy):
             np.random.set_state(numpy)
+
+
+def _same_state(a: Any, b: Any) -> bool:
+    """Whether two states of numpy's generator are equal: arrays and numbers in dicts."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_same_state(a[name], b[name]) for name in a)
+    return bool((a == b).all()) if isinstance(a, np.ndarray) else a == b
 
 
 @contextmanager
@@ -72,8 +80,8 @@ def attributes_kept(model: Model) -> Iterator[None]:
     modules = list(root.modules()) if isinstance(root, nn.Module) else []
     found: dict[int, tuple[Any, Any]] = {}
     _note_contents([m.__dict__ for m in modules], found)
-    tensors = [(t, t.data, t.requires_grad, t.grad) for m in modules for t in filter(_plain, m.parameters(False))]
-    buffers = [(b, b.data, b.detach().clone()) for m in modules for b in filter(_plain, m.buffers(False))]
+    tensors = [(t, t.data, t.requires_grad, t.grad) for m in modules for t in filter(_plain, m._parameters.values())]
+    buffers = [(b, b.data, b.detach().clone()) for m in modules for b in filter(_plain, m._buffers.values())]
     try:
         yield
     finally:
@@ -95,11 +103,12 @@ def attributes_kept(model: Model) -> Iterator[None]:
 def _note_contents(things: Iterable[Any], found: dict[int, tuple[Any, Any]]) -> None:
     """Add to `found` what containers and arrays hold, and those in them, each once."""
     for thing in things:
-        if id(thing) in found:
+        if not isinstance(thing, _CHANGEABLE) or id(thing) in found:
             continue
         if isinstance(thing, dict):
             found[id(thing)] = thing, dict(thing)
-            _note_contents(thing.values(), found)
+            if thing:
+                _note_contents(thing.values(), found)
         elif isinstance(thing, list | deque):
             found[id(thing)] = thing, list(thing)
             _note_contents(thing, found)
@@ -107,15 +116,18 @@ def _note_contents(things: Iterable[Any], found: dict[int, tuple[Any, Any]]) -> 
             found[id(thing)] = thing, set(thing)
         elif isinstance(thing, tuple):
             _note_contents(thing, found)
-        elif isinstance(thing, np.ndarray) and thing.size <= LARGE:
+        elif thing.size <= LARGE:
             found[id(thing)] = thing, thing.copy()
+
+
+_CHANGEABLE = (dict, list, deque, set, tuple, np.ndarray)  # tuples by what they hold
 
 
 def _put_back(thing: Any, before: Any) -> None:
     """Make a container or an array what it was, touching only what has changed."""
-    if isinstance(thing, dict) and not (thing or before):  # the usual case
-        return
     if isinstance(thing, dict):
+        if not (thing or before) or _identical(thing, before) and _identical(thing.values(), before.values()):  # the usual case
+            return
         for name in thing.keys() - before.keys():
             del thing[name]
         for name, held in before.items():
@@ -128,13 +140,18 @@ def _put_back(thing: Any, before: Any) -> None:
         if thing != before:
             thing.clear()
             thing.update(before)
-    elif list(map(id, thing)) != list(map(id, before)):
+    elif not _identical(thing, before):
         thing.clear()
         thing.extend(before)
 
 
-def _plain(tensor: Tensor) -> bool:
-    """Whether a tensor is dense memory and nothing else."""
+def _identical(a: Collection[Any], b: Collection[Any]) -> bool:
+    """Whether two collections hold the same objects in the same order."""
+    return len(a) == len(b) and all(map(operator.is_, a, b))
+
+
+def _plain(tensor: Tensor | None) -> bool:
+    """Whether there is a tensor, dense memory and nothing else."""
     return type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided and not tensor.is_meta
 
 
