@@ -37,11 +37,16 @@ Visit = Callable[[int, Tensor, Tensor], None]  # number of the site, values (n, 
 
 @dataclass(frozen=True)
 class Directions:
-    """Directions (r, d) shared by all points. If they are not `exact`, r are drawn anew for every point."""
+    """Directions (r, d) shared by all points. If they are not `exact`, r are drawn anew for every point.
+
+    Only the part of a direction that the first layer sees matters: random ones are drawn as coordinates in its `basis`
+    (k, d), orthonormal rows, if there is one; `vectors` (r, k) then only say how many.
+    """
 
     vectors: Tensor
     exact: bool
     method: str
+    basis: Tensor | None = None
 
     def chunks(self) -> Iterator["Directions"]:
         """The same, so many at a time that a tangent of one point fits; unit vectors are made when it is their turn."""
@@ -55,7 +60,7 @@ class Directions:
             yield replace(self, vectors=some)
 
     def drawn(self, x: Tensor, key: tuple[int, ...], numbers: Draws) -> Tensor:
-        """Random ones for each of the points x: (n, r, d)."""
+        """Random ones for each of the points x: (n, r, d), or (n, r, k) in the basis."""
         return numbers.normal(key, x, *self.vectors.shape)
 
     def norms(self, tangents: Tensor) -> Tensor:
@@ -85,9 +90,10 @@ def chosen_directions(net: Network, method: str = "auto", number: int = 32) -> D
     d, seen = math.prod(net.input_shape), affine_width(net)
     empty = torch.empty(0, d, dtype=net.dtype, device=net.device)
     if (method == "auto" and min(seen, d) > MOST_DIRECTIONS) or method == "random":
-        return Directions(empty.new_empty(number, d), False, "random")
+        basis = row_space(net) if seen < min(d, MOST_DIRECTIONS) else None
+        return Directions(empty.new_empty(number, d if basis is None else len(basis)), False, "random", basis)
     if method == "gram" or (method == "auto" and seen < d):
-        return Directions(_row_space(net) if seen < d else _identity(empty), True, "gram")
+        return Directions(row_space(net) if seen < d else _identity(empty), True, "gram")
     return Directions(_identity(empty), True, "jacobian")
 
 
@@ -95,7 +101,7 @@ def exact_directions(net: Network) -> Directions:
     """As few directions as give all gradient norms exactly, however many; perhaps to be taken in `chunks`."""
     d, seen = math.prod(net.input_shape), affine_width(net)
     if seen < d and seen <= MOST_DIRECTIONS:
-        return Directions(_row_space(net), True, "gram")
+        return Directions(row_space(net), True, "gram")
     return unit_directions(net)
 
 
@@ -115,10 +121,16 @@ def _identity(empty: Tensor) -> Tensor:
     return torch.eye(d, dtype=empty.dtype, device=empty.device)
 
 
+def parted(net: Network) -> tuple[Program, Program]:
+    """What happens while the network is affine, with outputs that are all that the rest depends on; and the rest."""
+    program = net.program.pruned([*net.entries, net.output])
+    first, rest = program.segments([bend(program, set(net.exits))])
+    return first, rest
+
+
 def _first_part(net: Network) -> Program:
-    """What happens while the network is affine; its outputs are all that the rest depends on."""
-    program = net.program.folded().pruned([*net.entries, net.output])
-    return program.segments([bend(program, set(net.exits))])[0]
+    """What happens while the network is affine."""
+    return parted(net)[0]
 
 
 def affine_width(net: Network) -> int:
@@ -128,7 +140,7 @@ def affine_width(net: Network) -> int:
 
 
 @torch.no_grad()
-def _row_space(net: Network) -> Tensor:
+def row_space(net: Network) -> Tensor:
     """Orthonormal rows that span the gradients of all that the rest of the network depends on, by reverse mode."""
     part = _first_part(net)
     x = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
@@ -141,7 +153,7 @@ def _row_space(net: Network) -> Tensor:
     return basis.T.contiguous()
 
 
-def _behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
+def behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
     """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
     part = _first_part(net)
     zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
@@ -328,7 +340,8 @@ class Route:
         self.places: dict[int, list[int]] = {}
         for number, entry in enumerate(net.entries):
             self.places.setdefault(entry, []).append(number)
-        self.shared = _behind_first_part(net, along.vectors) if along.exact else None
+        same = along.vectors if along.exact else along.basis
+        self.shared = None if same is None else behind_first_part(net, same)
         self.first = _first_part(net)
         self.bottleneck = self.find_bottleneck()
         self.grams = self.find_grams() if roots else {}
@@ -365,6 +378,12 @@ class Route:
         opened = [as_rows(self.first.run(x)[0] > 0).sum(dim=1) for x in points.split(1024)]
         return torch.cat(opened).argsort(stable=True)
 
+    def start_along(self, vectors: Tensor) -> dict[int, Tangent]:
+        """The tangents along random directions (r, n, d) of the input; or (r, n, k) of all behind the first part."""
+        if self.shared is None:
+            return {0: Tangent(vectors)}
+        return {value: Tangent(vectors @ tangent.rows[:, 0]) for value, tangent in self.shared.items()}
+
     def follow(
         self,
         x: Tensor,
@@ -376,9 +395,9 @@ class Route:
         """Visit every site with its values and tangents at points x; the tangents of the output, if asked for.
 
         `noise`, one tensor (n, units) a site, is taken off what enters the site, after it has been visited. Random
-        directions are given as `vectors` (r, n, d).
+        directions are given as `vectors` (r, n, d), or (r, n, k) in their basis.
         """
-        start = self.shared if vectors is None else {0: Tangent(vectors)}
+        start = self.shared if vectors is None else self.start_along(vectors)
         assert start is not None, "random directions have to be given"
         pass_ = _Following(self.program, start, set(self.net.exits), self.grams)
         shifted = None if noise is None else self.net.noisy_entries(noise)

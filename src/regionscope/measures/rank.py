@@ -73,7 +73,7 @@ def _counted_ranks(net: Network, points: Tensor, eps: float, relative: bool, **o
     """The number of singular values from eps on, of each layer (n,)."""
     inputs, parts = math.prod(net.input_shape), []
     for found in _jacobian_batches(net, points, **options):
-        layers = [torch.cat(sites, dim=2) for sites in by_layer(net, found)]
+        layers = [_joined(sites, 2) for sites in by_layer(net, found)]
         parts.append([ranks_by_inertia(j, eps, relative, inputs) for j in layers])
     return [torch.cat(layer) for layer in zip(*parts, strict=True)]
 
@@ -85,6 +85,8 @@ def ranks_by_inertia(jacobians: Tensor, eps: float, relative: bool, inputs: int)
     law of inertia; a pivot of two rows has one of each sign). Products of float32 numbers are exact in float64, and its
     rounding is far below that of J, unless eps is; then, and for float64, singular values are computed.
     """
+    if len(jacobians) > 1 and jacobians.stride(0) == 0:  # the same at all points, as those of the first layer are
+        return ranks_by_inertia(jacobians[:1], eps, relative, inputs).expand(len(jacobians))
     r, units = jacobians.shape[1:]
     size = min(inputs, units) * torch.finfo(jacobians.dtype).eps * jacobians.flatten(1).norm(dim=1)
     if relative or jacobians.dtype != torch.float32 or not (size < eps).all() or jacobians.device.type != "cpu":
@@ -179,7 +181,12 @@ def jacobians(routes: Routes, x: Tensor) -> list[Tensor]:
 
     for route in routes.each():
         route.follow(x, visit)
-    return [torch.cat(parts, dim=1) for parts in chunks]
+    return [_joined(parts, 1) for parts in chunks]
+
+
+def _joined(parts: list[Tensor], dim: int) -> Tensor:
+    """Parts along a dimension; one alone stays as it lies in memory."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=dim)
 
 
 def _spectrum(jacobians: Tensor, inputs: int) -> Tensor:

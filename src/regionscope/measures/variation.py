@@ -1,6 +1,8 @@
 """Total variation: how steep the network is."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -8,10 +10,21 @@ from tqdm.auto import tqdm
 
 from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
-from regionscope.measures.jacobians import Route, affine_width, chosen_directions, exact_directions, tangent_floats
+from regionscope.measures.jacobians import (
+    MOST_DIRECTIONS,
+    Route,
+    affine_width,
+    behind_first_part,
+    chosen_directions,
+    exact_directions,
+    parted,
+    row_space,
+    tangent_floats,
+)
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, as_rows
+from regionscope.tracing.program import Program
 from regionscope.types import Data, Model
 
 
@@ -44,7 +57,8 @@ def total_variation(
         if method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
             at_once = points_kept_at_once(net, batch_size)
             bar = tqdm(points.split(at_once), desc="total variation", disable=not show_progress)
-            parts = [_reverse_norms(net, x, target, differentiable) for x in bar]
+            way = _Way.through(net)
+            parts = [_reverse_norms(net, way, x, target, differentiable) for x in bar]
             exact = True
         else:
             along = exact_directions(net) if method == "auto" else chosen_directions(net, method, directions)
@@ -71,15 +85,50 @@ def total_variation(
     )
 
 
-def _reverse_norms(net: Network, x: Tensor, target: int | str | None, differentiable: bool) -> Tensor:
+@dataclass(frozen=True)
+class _Way:
+    """The parts of a network before and behind its first bend, and what moves in between along a basis of directions.
+
+    A gradient by what comes in between times these `tangents` (k, units) is as long as that by the input. If too much
+    comes in between, nothing is before.
+    """
+
+    first: Program | None
+    rest: Program
+    tangents: list[Tensor]
+
+    @staticmethod
+    def through(net: Network) -> "_Way":
+        if affine_width(net) >= min(math.prod(net.input_shape), MOST_DIRECTIONS):
+            return _Way(None, net.program.pruned([net.output]), [])
+        first, rest = parted(net)
+        moved = behind_first_part(net, row_space(net))
+        return _Way(first, rest.pruned([net.output]), [moved[value].rows[:, 0] for value in first.outputs])
+
+    def between(self, x: Tensor) -> dict[int, Tensor]:
+        """What enters the rest at points x."""
+        return {0: x[:, None]} if self.first is None else dict(zip(self.first.outputs, self.first.run(x), strict=True))
+
+    def squared_norms(self, gradients: Sequence[Tensor]) -> Tensor:
+        """The squared lengths (n,) of gradients by the input, given those by what enters the rest."""
+        rows = [gradient.flatten(1) for gradient in gradients]
+        if self.first is not None:
+            rows = [torch.cat(rows, dim=1) @ torch.cat(self.tangents, dim=1).T]
+        return rows[0].square().sum(dim=1)
+
+
+def _reverse_norms(net: Network, way: _Way, x: Tensor, target: int | str | None, differentiable: bool) -> Tensor:
     """The Frobenius norm of the Jacobian of the outputs that were asked for at points x, by reverse mode."""
     with torch.enable_grad():
-        x = x.detach().requires_grad_()
-        outputs = as_rows(net.outputs(x))
+        entering = way.between(x.detach().requires_grad_())
+        outputs = as_rows(way.rest.resume(entering)[0])
         squares = torch.zeros(len(x), dtype=x.dtype, device=x.device)
         for output in _target_rows(outputs.T, outputs, target):
-            (gradient,) = torch.autograd.grad(output.sum(), x, retain_graph=True, create_graph=differentiable)
-            squares = squares + gradient.flatten(1).square().sum(dim=1)
+            gradients = torch.autograd.grad(
+                output.sum(), list(entering.values()), retain_graph=True, create_graph=differentiable,
+                allow_unused=True, materialize_grads=True,
+            )  # fmt: skip
+            squares = squares + way.squared_norms(gradients)
     positive = squares > 0  # the derivative of the root at zero is taken as zero
     return torch.where(positive, torch.where(positive, squares, 1.0).sqrt(), 0.0)
 

@@ -330,7 +330,7 @@ def _added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | No
         return None
     x, options = values[rows.index], {k: step.named[k] for k in ("beta", "alpha") if k in step.named}
     made = aten.addmm.default(values[bias.index], x.reshape(-1, x.shape[-1]), values[matrix.index], **options)
-    return [made.view(len(x), -1, made.shape[-1])]
+    return [made.view(x.shape[0], -1, made.shape[-1])]
 
 
 def _multiplied_thrice(step: Step, values: Values, shapes: Shapes) -> list[Any]:

@@ -6,7 +6,8 @@ Values that do not depend on the input are the same for all points and have no s
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -44,6 +45,17 @@ class Program:
     shapes: dict[int, Shape]
     outputs: tuple[int, ...]
 
+    @cached_property
+    def _pruned_before(self) -> dict[tuple[int, ...], "Program"]:
+        return {}  # parts are asked for again and again, and hold no numbers but what is held here
+
+    @cached_property
+    def _cut_before(self) -> dict[tuple[int, ...], list["Program"]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @property
     def constants(self) -> dict[int, Tensor]:
         """The tensors that are held, as they are now."""
@@ -76,6 +88,12 @@ class Program:
 
     def pruned(self, outputs: Sequence[int]) -> "Program":
         """The part of the program that these outputs need, with each value dropped after its last use."""
+        known = self._pruned_before
+        if (key := tuple(outputs)) not in known:
+            known[key] = self._pruned(outputs)
+        return known[key]
+
+    def _pruned(self, outputs: Sequence[int]) -> "Program":
         needed, kept = set(outputs), []
         for step in reversed(self.steps):
             if needed.isdisjoint(step.results):
@@ -92,6 +110,12 @@ class Program:
         A part takes the outputs of the part before it; the value of its cut comes first among its own. What does not
         depend on the input is no output: each part works it out, or `folded` did.
         """
+        known = self._cut_before
+        if (key := tuple(cuts)) not in known:
+            known[key] = self._segments(cuts)
+        return list(known[key])
+
+    def _segments(self, cuts: Sequence[int]) -> list["Program"]:
         made = {value: position for position, step in enumerate(self.steps) for value in step.results}
         fixed, _ = self._fixed_and_live()
         parts, state, start = [], [0], 0

@@ -98,8 +98,8 @@ class Recorder(TorchDispatchMode):
         self._look_up(call)
         result = self._done(call)
         if self._playing is None and not self._unseen:
-            values = map(self.ledger.value, tensors(result))
-            self.performed.append((func, [v if self.ledger.facts[v].live else -1 for v in values]))
+            values, facts = map(self.ledger.value, tensors(result)), self.ledger.facts
+            self.performed.append((func, [v if facts[v].live else -1 for v in values]))
         return result
 
     def _done(self, call: Call) -> Any:
@@ -125,13 +125,13 @@ class Recorder(TorchDispatchMode):
 
     def _look_up(self, call: Call) -> None:
         """Find out which values the call's tensors are, and which of them depend on the input."""
-        ignored = operations.IGNORED.get(call.name, frozenset())
+        ignored, facts = operations.IGNORED.get(call.name, frozenset()), self.ledger.facts
         for name, argument in call.arguments.items():
             for tensor in tensors(argument):
                 self._check_dense(call, "takes", tensor)
                 value = self.ledger.value(tensor)
                 call.values.append((name, value))
-                if name not in ignored and self.ledger.facts[value].live:
+                if facts[value].live and name not in ignored:
                     call.live.add(name)
 
     def _check_dense(self, call: Call, verb: str, tensor: Tensor) -> None:
@@ -255,11 +255,11 @@ class Recorder(TorchDispatchMode):
         Only so many outputs may be used later; they are at least as deep as a site of this layer.
         """
         live, written = bool(call.live), call.written
+        if not call.schema.written:
+            return self._pure(call, live, outputs, layer)
         for tensor in written:
             self.ledger.value(tensor)
         self.contents += [(t, t.clone()) for t in written if self.ledger.external(t)]
-        if not call.schema.written:
-            return self._pure(call, live, outputs, layer)
         forbidden = self._forbidden(call)
         if call.schema.twin is not None:
             target = call.arguments["self"]
@@ -316,9 +316,9 @@ class Recorder(TorchDispatchMode):
         """What the results of an operation are made of that must not be used, if so."""
         if call.random:
             return f"random numbers that {call.func} draws{self.calling.where}; {operations.RANDOM_ADVICE}"
-        ignored = operations.IGNORED.get(call.name, frozenset())
-        mattering = [self.ledger.facts[value] for name, value in call.values if name not in ignored]
-        return next((fact.forbidden for fact in mattering if fact.forbidden), "")
+        ignored, facts = operations.IGNORED.get(call.name, frozenset()), self.ledger.facts
+        why = [facts[value].forbidden for name, value in call.values if name not in ignored]
+        return next(filter(None, why), "")
 
     def _restrict(self, value: int, why: str) -> None:
         """A value that is not piecewise linear must not be used, unless such are allowed."""
