@@ -313,9 +313,10 @@ def _dense(
     if live != [rows.index] or added in live or step.named.get("alpha", 1) != 1 or step.named.get("beta", 1) != 1:
         return None
     W, x = constants[matrix.index], bounds[rows.index]
-    columns, frobenius = _norms_of(W, dim=0), float(_norms_of(W))
+    columns = _norms_of(W, dim=0)
+    frobenius = float(_norms_of(columns))
     unit = rounding(W.shape[0])
-    norms = SURE * np.array([spectral := spectral_norm(W), min(spectral, frobenius / math.sqrt(W.shape[0]))])
+    norms = SURE * np.array([spectral := spectral_norm(W, frobenius), min(spectral, frobenius / math.sqrt(W.shape[0]))])
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
     each = columns.expand(*x.rows.shape[:-1], W.shape[1]).clone()
     constant = torch.zeros(1).double() if added is None else constants[added]
@@ -329,26 +330,29 @@ def rounding(terms: int) -> Pair:
 
 def _norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
     """The 2-norm, also of numbers whose squares are too small or too large for a float64."""
-    largest = tensor.abs().max() if tensor.numel() else tensor.new_zeros(())
-    usable = bool((largest > 0) & largest.isfinite())
+    largest = float(tensor.abs().max()) if tensor.numel() else 0.0
+    usable = 0 < largest < math.inf
     norms: Tensor = torch.linalg.vector_norm(tensor / largest if usable else tensor, dim=dim)
     return largest * norms if usable else norms
 
 
-def spectral_norm(matrix: Tensor) -> float:
-    """An upper bound of the largest singular value s: s^2 of G = W W' is at most |G^k|_F^(1/k)."""
-    size = float(_norms_of(matrix))
+def spectral_norm(matrix: Tensor, size: float | None = None) -> float:
+    """An upper bound of the largest singular value s: s^2 of G = W W' is at most |G^k|_F^(1/k).
+
+    `size` is the Frobenius norm, if that is known.
+    """
+    size = float(_norms_of(matrix)) if size is None else size
     if size == 0 or min(matrix.shape) == 1:
         return size
     scaled = matrix / size
     gram = scaled @ scaled.T if matrix.shape[0] <= matrix.shape[1] else scaled.T @ scaled
     logarithm = 0.0  # of what the power was divided by
     for _ in range(SQUARINGS):
-        norm = float(gram.norm())
-        gram = (gram / norm) @ (gram / norm)
+        norm = float(torch.linalg.vector_norm(gram))
+        gram = (scaled := gram / norm) @ scaled
         logarithm = 2 * (logarithm + math.log(norm))
     power = 2**SQUARINGS
-    return min(size, size * math.exp((logarithm + math.log(float(gram.norm()))) / (2 * power)))
+    return min(size, size * math.exp((logarithm + math.log(float(torch.linalg.vector_norm(gram)))) / (2 * power)))
 
 
 def _convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:

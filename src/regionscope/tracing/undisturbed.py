@@ -1,9 +1,8 @@
 """A model that others use, called and left as it was."""
 
-import operator
 import random
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -126,7 +125,7 @@ _CHANGEABLE = (dict, list, deque, set, tuple, np.ndarray)  # tuples by what they
 def _put_back(thing: Any, before: Any) -> None:
     """Make a container or an array what it was, touching only what has changed."""
     if isinstance(thing, dict):
-        if not (thing or before) or _identical(thing, before) and _identical(thing.values(), before.values()):  # the usual case
+        if not (thing or before):  # the usual case
             return
         for name in thing.keys() - before.keys():
             del thing[name]
@@ -140,19 +139,16 @@ def _put_back(thing: Any, before: Any) -> None:
         if thing != before:
             thing.clear()
             thing.update(before)
-    elif not _identical(thing, before):
+    elif list(map(id, thing)) != list(map(id, before)):
         thing.clear()
         thing.extend(before)
 
 
-def _identical(a: Collection[Any], b: Collection[Any]) -> bool:
-    """Whether two collections hold the same objects in the same order."""
-    return len(a) == len(b) and all(map(operator.is_, a, b))
-
-
 def _plain(tensor: Tensor | None) -> bool:
     """Whether there is a tensor, dense memory and nothing else."""
-    return type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided and not tensor.is_meta
+    if tensor is None or type(tensor) not in (Tensor, nn.Parameter):
+        return False
+    return tensor.layout is torch.strided and not tensor.is_meta
 
 
 def _point_to(tensor: Tensor, data: Tensor) -> None:
