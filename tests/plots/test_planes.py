@@ -98,6 +98,31 @@ def test_one_output_is_filled_by_its_gradient_norm_with_a_colour_bar() -> None:
     assert names(ax) == ["layer 1", "layer 2"]  # a single output has no decision boundary unless asked
 
 
+def test_planes_that_share_limits_have_the_same_colours_for_the_same_gradient_norms() -> None:
+    cells = [square(network(2, 6, 6, 1)), square(network(2, 9, 9, 1))]
+    limits = plots.gradient_limits(*cells)
+    drawn = [found(plots.regions(c, limits=limits), PolyCollection)[0] for c in cells]
+    assert [d.norm(limits).tolist() for d in drawn] == [[0, 1], [0, 1]]
+    norms = np.concatenate([c.gradient_norms for c in cells])
+    assert limits == (max(norms.min(), 1e-4 * norms.max()), norms.max())
+
+
+def test_a_class_has_the_same_colour_whichever_others_are_seen() -> None:
+    model = network(2, 6, 6, 3)
+    near, far = (rs.plane_cells(model, rs.Plane.around(torch.zeros(2).double(), r)) for r in (1e-3, 30.0))
+    seen = [
+        {tuple(c) for c in found(plots.regions(c, colour="class"), PolyCollection)[0].get_facecolor()}
+        for c in (near, far)
+    ]
+    assert len(seen[0]) == 1 and seen[0] < seen[1]
+
+
+def test_a_picture_says_that_sides_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = square(network(2, 6, 6, 1))
+    monkeypatch.setattr(plots.planes, "MANY", len(cells) - 1)
+    assert "sides are not drawn" in plots.regions(cells).get_title()
+
+
 def test_patterns_have_a_colour_each_and_none_has_no_fill() -> None:
     cells = square(network(2, 6, 3))
     (polygons,) = found(cells.plot(colour="pattern"), PolyCollection)

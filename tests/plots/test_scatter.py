@@ -42,7 +42,8 @@ def test_bounds_stand_where_their_ratio_is_in_the_colour_of_their_verdict() -> N
     assert [tuple(np.ravel(dot.get_offsets())) for dot in drawn] == [(3, 0), (0.5, 0), (0.1, 1), (2, 2)]
     assert [to_hex(dot.get_edgecolor()[0]) for dot in drawn] == [BOUNDARY, NETWORKS[0], NETWORKS[0], to_hex(UNJUDGED)]
     assert [len(dot.get_facecolor()) for dot in drawn] == [0, 1, 1, 0]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["LC Thm 1 (1)", "LC Thm 2 (2)", "HR Cor. 3"]
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels == ["a\nLC Thm 1 (1)", "b\nLC Thm 2 (2)", "c\nHR Cor. 3"]
     legend = ax.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -51,6 +52,7 @@ def test_bounds_stand_where_their_ratio_is_in_the_colour_of_their_verdict() -> N
         "no verdict",
         "valid",
         "as printed",
+        "left side ≤ 0",
     ]
 
 

@@ -136,13 +136,14 @@ def test_without_density_every_unit_counts_once_however_many_breakpoints_it_has(
     assert found.per_point == pytest.approx(float(first.weight.detach().norm(dim=1).sum()), rel=1e-9)
 
 
-def _after_one_unit(first: list[float], second: list[float], dtype: torch.dtype) -> nn.Module:
+def _after_one_unit(first: list[float], second: list[float], dtype: torch.dtype) -> nn.Sequential:
     """One open unit and what is made of it: the products of two lists, added up."""
-    model = nn.Sequential(nn.Linear(2, 1), nn.ReLU(), nn.Linear(1, len(first)), nn.Linear(len(first), 1)).to(dtype)
+    unit, spread, joined = nn.Linear(2, 1), nn.Linear(1, len(first)), nn.Linear(len(first), 1)
+    model = nn.Sequential(unit, nn.ReLU(), spread, joined).to(dtype)
     with torch.no_grad():
-        model[0].bias.fill_(5.0)
-        model[2].weight.copy_(torch.tensor(first)[:, None])
-        model[3].weight.copy_(torch.tensor(second)[None])
+        unit.bias.fill_(5.0)
+        spread.weight.copy_(torch.tensor(first)[:, None])
+        joined.weight.copy_(torch.tensor(second)[None])
     return model
 
 
@@ -158,7 +159,7 @@ def test_a_unit_whose_effects_cancel_is_not_good(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, D])
 def test_a_unit_whose_effects_nearly_cancel_is_good(dtype: torch.dtype) -> None:
     model = _after_one_unit([1.0, 1.0, 1.0], [0.1, 0.2, -0.3], dtype)  # floats whose sum is not 0
-    assert Fraction(0) != sum(Fraction(w) for w in model[3].weight.flatten().tolist())
+    assert sum((Fraction(float(w)) for w in [*model.parameters()][-2].flatten()), Fraction(0)) != 0
     assert rs.good_units(model, torch.zeros(1, 2, dtype=dtype)).mean == 1
 
 
@@ -176,4 +177,5 @@ def test_the_middle_of_overlapping_means_is_not_good_behind_their_mean() -> None
             return windows - windows.mean(1, keepdim=True)
 
     torch.manual_seed(0)
-    assert rs.good_units(Middle(), torch.zeros(1, 2, dtype=D), per_unit=True).per_unit.tolist() == [[True, False, True]]
+    found = rs.good_units(Middle(), torch.zeros(1, 2, dtype=D), per_unit=True).per_unit
+    assert found is not None and found.tolist() == [[True, False, True]]

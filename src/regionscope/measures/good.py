@@ -88,7 +88,8 @@ def usual_slopes(net: Network) -> list[Tensor]:
         if not tensor.is_floating_point():
             return None
         size, side = torch.rand(2, *tensor.shape, generator=generator).to(tensor)
-        return tensor * (0.5 + size) * torch.where(side > 0.5, 1.0, -1.0)
+        scattered: Tensor = tensor * (0.5 + size) * torch.where(side > 0.5, 1.0, -1.0)
+        return scattered
 
     def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
         if step.name in PAIRWISE:
@@ -115,7 +116,8 @@ def usual_slopes(net: Network) -> list[Tensor]:
 
 def _near_nothing(slopes: Tensor, usual: Tensor) -> Tensor:
     """Which derivatives may be rounding only."""
-    return slopes.abs() <= torch.finfo(slopes.dtype).eps ** (2 / 3) * usual
+    near: Tensor = slopes.abs() <= torch.finfo(slopes.dtype).eps ** (2 / 3) * usual
+    return near
 
 
 def _pieces(net: Network, entering: Mapping[int, Tensor], noise: list[Tensor] | None) -> dict[int, Tensor]:

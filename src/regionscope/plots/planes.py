@@ -47,6 +47,7 @@ def regions(
     labels: Sequence[object] | None = None,
     images: ArrayLike | Tensor | bool | None = None,
     legend: bool = True,
+    limits: tuple[float, float] | None = None,
 ) -> Axes:
     """The cells of a plane with the boundaries of each layer, the decision boundary, and the data it passes through.
 
@@ -59,6 +60,7 @@ def regions(
     `points` are marked: (n, 2) in plane coordinates, or inputs (n, ...), each at its nearest point of the plane; by
     default those that the plane was laid through. Those of images get a thumbnail, up to eight of them; `images`
     (n, ...) gives others, False none. `labels` stand beside the points. `legend` names layers, classes, the boundary.
+    `limits` are the gradient norms at the ends of the colours; see `gradient_limits`.
     """
     if colour not in (None, *COLOURS):
         raise ValueError(f"colour must be one of {', '.join(COLOURS)}, got {colour!r}")
@@ -70,9 +72,12 @@ def regions(
     handles: list[Artist] = []
     if boundaries if boundaries is not None else len(cells) <= MANY:
         handles += _draw_boundaries(cells, ax)
+    elif boundaries is None:
+        ax.set_title(f"{ax.get_title()}\n(sides are not drawn beyond {MANY:,})")
     if decision if decision is not None else several:
         handles += _draw_decision(cells, ax)
-    handles += FILLS[colour or _usual_colour(cells)](cells, ax)
+    chosen = colour or _usual_colour(cells)
+    handles += _fill_by_gradient(cells, ax, limits) if chosen == "gradient" else FILLS[chosen](cells, ax)
     draw_points(cells.plane, ax, points, labels, images)
     if legend and handles:
         add_legend(ax, handles, below=True)
@@ -122,10 +127,11 @@ def _add_polygons(polygons: list[Floats], ax: Axes) -> PolyCollection:
 
 
 def _fill_by_class(cells: PlaneCells, ax: Axes) -> list[Artist]:
+    assert cells.outputs is not None
     polygons, classes = _decided_polygons(cells)
-    colours = class_colours(int(classes.max()) + 1)
+    colours = class_colours(max(2, cells.outputs.shape[1]))  # the same whichever classes are seen
     _add_polygons(polygons, ax).set(facecolor=colours[classes])
-    single = cells.outputs is not None and cells.outputs.shape[1] == 1
+    single = cells.outputs.shape[1] == 1
     names = ("output ≤ 0", "output > 0") if single else [f"class {c}" for c in range(len(colours))]
     return [Patch(color=colours[c], label=names[c]) for c in np.unique(classes)[:CLASSES]]
 
@@ -168,12 +174,19 @@ def _part_ahead(corners: Floats, ahead: Floats) -> Floats:
     return rows[:, :2]
 
 
-def _fill_by_gradient(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    norms = np.maximum(cells.gradient_norms, 1e-12)
-    log = norms.max() > 20 * norms.min()
-    low = max(norms.min(), 1e-4 * norms.max())  # cells without any slope do not stretch the scale
+def gradient_limits(*cells: PlaneCells) -> tuple[float, float]:
+    """The range of gradient norms that colours tell apart; of several planes together, to draw them alike."""
+    norms = np.concatenate([c.gradient_norms for c in cells])
+    return max(norms.min(), 1e-4 * norms.max(), 1e-12), max(
+        norms.max(), 1e-12
+    )  # none at all does not stretch the scale
+
+
+def _fill_by_gradient(cells: PlaneCells, ax: Axes, limits: tuple[float, float] | None) -> list[Artist]:
+    low, high = limits or gradient_limits(cells)
     polygons = _add_polygons(cells.polygons, ax)
-    polygons.set(array=norms, cmap=pale_map("cividis"), norm=LogNorm(low, norms.max()) if log else Normalize())
+    norm = LogNorm(low, high) if high > 20 * low else Normalize(low, high)
+    polygons.set(array=np.maximum(cells.gradient_norms, low), cmap=pale_map("cividis"), norm=norm)
     bar = ax.inset_axes((1.03, 0, 0.04, 1))  # as high as the cells
     ax.figure.colorbar(polygons, cax=bar, label="gradient norm along the plane")
     return []
@@ -191,8 +204,7 @@ def _fill_by_layer(cells: PlaneCells, ax: Axes) -> list[Artist]:
 
 
 FILLS = {
-    "class": _fill_by_class, "gradient": _fill_by_gradient, "layer": _fill_by_layer, "pattern": _fill_by_pattern,
-    "none": lambda cells, ax: [],
+    "class": _fill_by_class, "layer": _fill_by_layer, "pattern": _fill_by_pattern, "none": lambda cells, ax: [],
 }  # fmt: skip
 
 

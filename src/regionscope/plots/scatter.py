@@ -7,7 +7,17 @@ from matplotlib.axes import Axes
 
 from regionscope.inequalities.bound import Bound
 from regionscope.measures.comparison import Comparison
-from regionscope.plots.style import BOUNDARY, HUES, MARKERS, OTHERS, add_legend, new_axes, new_figure
+from regionscope.plots.style import (
+    BOUNDARY,
+    HUES,
+    MARKERS,
+    OTHERS,
+    add_legend,
+    figure_of,
+    is_narrow,
+    new_axes,
+    new_figure,
+)
 
 NETWORKS = (HUES["random"], HUES["train"], *OTHERS)
 UNJUDGED = "0.6"
@@ -28,12 +38,13 @@ def bounds(found: Sequence[Bound] | Mapping[str, Sequence[Bound]], ax: Axes | No
     """The tightness left/right of every inequality: printed hollow, valid filled; beyond 1 it is violated.
 
     `found` is what `rs.bounds` returns, or several such lists by name, one a network. A left side that is not positive
-    says nothing; it is marked at the left edge.
+    says nothing; it is marked by a triangle at the left edge.
     """
     networks = found if isinstance(found, Mapping) else {"holds": found}
     known = {network: [b for b in rows if b.right == b.right] for network, rows in networks.items()}
     names = list(dict.fromkeys(b.reference for rows in known.values() for b in rows))
-    ax = ax or new_axes(0.045 * len(names) + 0.25)
+    what = {b.reference: b.name for rows in known.values() for b in rows}
+    ax = ax or new_axes(0.062 * len(names) + 0.25)
     ratios = [b.ratio for rows in known.values() for b in rows if 0 < b.ratio < np.inf]
     low = 10 ** np.floor(np.log10(min([*ratios, 0.1])))
     for k, (network, rows) in enumerate(known.items()):
@@ -50,10 +61,15 @@ def bounds(found: Sequence[Bound] | Mapping[str, Sequence[Bound]], ax: Axes | No
     for colour, name in ((BOUNDARY, "violated"), (UNJUDGED, "no verdict"), ("black", "valid")):
         ax.scatter([], [], s=20, color=colour, label=name)
     ax.scatter([], [], s=64, facecolors="none", edgecolors="black", label="as printed")
+    if any(not b.ratio > low for rows in known.values() for b in rows):
+        ax.scatter([], [], s=20, marker="<", color="black", label="left side ≤ 0")
     ax.axvline(1.0, color="black", lw=0.8, zorder=1)
-    ax.set(xscale="log", yticks=range(len(names)), yticklabels=names, xlabel="left side / right side (1: attained)")
+    ax.set(xscale="log", yticks=range(len(names)), xlabel="left / right side (beyond 1: violated)")
+    words = names if is_narrow(ax) else [f"{what[name]}\n{name}" for name in names]
+    ax.set_yticklabels(words, fontsize="small", linespacing=1.1)
     ax.invert_yaxis()
     ax.grid(axis="y", color="0.92")
     ax.set_axisbelow(True)
+    figure_of(ax).draw_without_rendering()  # the labels take their room before the legend
     add_legend(ax, ax.get_legend_handles_labels()[0], below=True)
     return ax
