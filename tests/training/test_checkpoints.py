@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.training.checkpoints import Architecture, load_model, save_weights
+from regionscope.training.checkpoints import Architecture, load_model, loaded_model, save_weights
 from regionscope.training.models import cnn, mlp, resnet18
 
 
@@ -234,3 +234,53 @@ def test_a_file_without_one_state_dict_is_named(content: object, tmp_path: Path)
         load_model(tmp_path / "net.pt", Deep)
     with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
         load_model(tmp_path / "nothing.pt")
+
+
+class Wrapped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Deep()
+
+
+@pytest.mark.parametrize("prefix", ["model.", "module.", "_orig_mod.", "model._orig_mod."])
+def test_a_prefix_that_all_weights_have_is_left_out(prefix: str, tmp_path: Path) -> None:
+    model, x = Deep(), torch.randn(5, 3)
+    torch.save({"state_dict": {prefix + n: t for n, t in model.state_dict().items()}, "epoch": 3}, tmp_path / "a.ckpt")
+    found = loaded_model(tmp_path / "a.ckpt", Deep)
+    assert found.network(x).equal(model(x))
+    assert (
+        found.assumed == f"{tmp_path / 'a.ckpt'}: Deep, as was said; {prefix!r} is left out of the names of its weights"
+    )
+    dense = mlp([3, 4, 2], "tanh")
+    torch.save({prefix + n: t for n, t in dense.state_dict().items()}, tmp_path / "b.pt")
+    assert load_model(tmp_path / "b.pt", Architecture("mlp", "tanh"))(x).equal(dense(x))
+
+
+def test_a_prefix_of_the_network_itself_stays(tmp_path: Path) -> None:
+    wrapped = Wrapped()
+    torch.save(wrapped.state_dict(), tmp_path / "net.pt")
+    assert load_model(tmp_path / "net.pt", Wrapped).state_dict().keys() == wrapped.state_dict().keys()
+    assert loaded_model(tmp_path / "net.pt", Deep).assumed.endswith("'model.' is left out of the names of its weights")
+
+
+def test_of_several_networks_in_a_file_one_has_to_be_named(tmp_path: Path) -> None:
+    one, two, x = Deep(), Deep(), torch.randn(5, 3)
+    both = {f"{p}.{n}": t for p, m in (("model", one), ("ema", two)) for n, t in m.state_dict().items()}
+    torch.save(both, tmp_path / "net.pt")
+    with pytest.raises(ValueError, match=r"The whole network is below 'model.' and 'ema.': say so with prefix"):
+        load_model(tmp_path / "net.pt", Deep)
+    assert load_model(tmp_path / "net.pt", Deep, prefix="ema.")(x).equal(two(x))
+    assert loaded_model(tmp_path / "net.pt", Deep, prefix="ema.").assumed.endswith(", and 5 others of the file")
+    with pytest.raises(ValueError, match="no weights whose names begin with 'net.'; it has ema.fc1, ema.fc10"):
+        load_model(tmp_path / "net.pt", Deep, prefix="net.")
+
+
+def test_a_whole_module_in_a_file_is_not_made_again(tmp_path: Path) -> None:
+    torch.save(nn.Linear(2, 3), tmp_path / "net.pt")
+    with pytest.raises(ValueError, match=r"it holds a torch.nn.*Linear, and making one would run code; save model.st"):
+        load_model(tmp_path / "net.pt", lambda: nn.Linear(2, 3))
+
+
+def test_an_architecture_is_told_as_the_file_says_it(tmp_path: Path) -> None:
+    path = saved(mlp([3, 4, 2], "tanh"), tmp_path / "net.safetensors", Architecture("mlp", "tanh"))
+    assert loaded_model(path).assumed == f"{path}: mlp with tanh, as the file says"

@@ -1,6 +1,7 @@
 """Networks from files: nothing that is loaded can run code, and nothing that a file does not say is guessed."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
@@ -37,13 +38,27 @@ class Architecture:
             raise ValueError("a cnn needs the shape of its images too, such as 1 28 28: weights do not tell it")
         object.__setattr__(self, "shape", None if self.shape is None else tuple(self.shape))
 
+    def __str__(self) -> str:
+        return f"{self.model} with {self.activation}{'' if self.shape is None else f' for inputs {self.shape}'}"
+
 
 def save_weights(weights: Mapping[str, Tensor], path: str | Path, architecture: Architecture | None = None) -> None:
     """Write a state dict as safetensors, whole or not at all; with its architecture `load_model` needs no more."""
     write_tensors(path, weights, None if architecture is None else asdict(architecture))
 
 
-def load_model(path: str | Path, model: nn.Module | Callable[[], nn.Module] | Architecture | None = None) -> nn.Module:
+ModelOf = nn.Module | Callable[[], nn.Module] | Architecture | None  # who says what network it is
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The network of a file, and what the weights do not say of it: who says so, what is left out of their names."""
+
+    network: nn.Module
+    assumed: str
+
+
+def load_model(path: str | Path, model: ModelOf = None, *, prefix: str | None = None) -> nn.Module:
     """The network of a checkpoint, in eval mode: a `.safetensors` file, or a `.pt` or `.pth` file with a state dict.
 
     Weights say neither in which order layers come nor what lies between them. `model` does: a module, which takes the
@@ -51,18 +66,35 @@ def load_model(path: str | Path, model: nn.Module | Callable[[], nn.Module] | Ar
     `save_weights` wrote with an architecture, need none. Every weight must have its place, of its shape, and none is
     rounded: the network gets the wider dtype of its own and the file's. No code in the file is ever executed.
 
+    A prefix that all weights have and the network does not know, such as Lightning's "model.", is left out. Where only
+    some have one, `prefix` says whose weights are meant, and the others are left out.
+
     >>> from tempfile import mkdtemp
     >>> torch.save(nn.Linear(2, 3).state_dict(), path := mkdtemp() + "/linear.pt")
     >>> load_model(path, lambda: nn.Linear(2, 3))
     Linear(in_features=2, out_features=3, bias=True)
     """
+    return loaded_model(path, model, prefix=prefix).network
+
+
+def loaded_model(path: str | Path, model: ModelOf = None, *, prefix: str | None = None) -> Loaded:
+    """As `load_model`, with what was assumed."""
     path = Path(path)
     state, about = _load_weights(path)
+    named = state if prefix is None else _weights_of(prefix, state, path)
     if model is None or isinstance(model, Architecture):
-        network = _network_for(_known_architecture(path, about, model), state, path)
+        architecture = _known_architecture(path, about, model)
+        said = f"{architecture}, as {'the file says' if about else 'was said'}"
+        named = _without_prefix(named, _are_numbered)
+        network = _network_for(architecture, named, path)
     else:
         network = _module_of(model)
-    return _with_weights(network, state, path).eval()
+        said = f"{type(network).__name__}, as was said"
+        named = _without_prefix(named, set(network.state_dict()).__eq__)
+    cut = next(iter(state), "").removesuffix(next(iter(named), "")) if prefix is None else prefix
+    left = f"; {cut!r} is left out of the names of its weights" if cut else ""
+    left += f", and {len(state) - len(named)} others of the file" if len(named) < len(state) else ""
+    return Loaded(_with_weights(network, named, path).eval(), f"{path}: {said}{left}")
 
 
 HOW_TO_SAY = (
@@ -106,6 +138,8 @@ def _load_weights(path: Path) -> tuple[State, str | None]:
         return read_tensors(path)
     except Exception as error:  # the readers raise whatever a broken file leads them into
         reason = next(iter(str(error).splitlines()), type(error).__name__)
+        if foreign := re.search(r"GLOBAL (\S+) was not an allowed", str(error)):
+            reason = f"it holds a {foreign[1]}, and making one would run code; save model.state_dict()"
         raise ValueError(f"{path} cannot be read as weights: {reason}") from error
 
 
@@ -123,6 +157,38 @@ def _is_state(value: object) -> TypeGuard[State]:
     return isinstance(value, dict) and all(isinstance(n, str) and isinstance(t, Tensor) for n, t in value.items())
 
 
+# names
+
+
+def _weights_of(prefix: str, state: State, path: Path) -> State:
+    """Those with a prefix, without it."""
+    found = _below(prefix, state)
+    if not found:
+        there = _first_few(sorted({name.rpartition(".")[0] for name in state}))
+        raise ValueError(f"{path} has no weights whose names begin with {prefix!r}; it has {there}")
+    return found
+
+
+def _below(prefix: str, state: State) -> State:
+    return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+
+
+def _without_prefix(state: State, fits: Callable[[set[str]], bool]) -> State:
+    """Weights without the prefix that all of them have, if their names fit then; otherwise as they are."""
+    rest = state
+    while not fits(set(rest)):
+        parts = {name: name.partition(".") for name in rest}
+        if len({first for first, _, _ in parts.values()}) != 1 or not all(last for _, _, last in parts.values()):
+            return state
+        rest = {parts[name][2]: tensor for name, tensor in rest.items()}
+    return rest
+
+
+def _are_numbered(names: set[str]) -> bool:
+    """Whether they are of layers in a sequence, as those of the networks of this library are."""
+    return all(name.split(".")[0].isdigit() for name in names)
+
+
 # building
 
 
@@ -138,8 +204,8 @@ def _module_of(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
 
 def _network_for(architecture: Architecture, state: State, path: Path) -> nn.Module:
     """The network of an architecture with the sizes of these weights; whether they fit is not looked at."""
-    foreign = [name for name in state if not name.split(".")[0].isdigit()]
-    if foreign:
+    if not _are_numbered(set(state)):
+        foreign = [name for name in state if not name.split(".")[0].isdigit()]
         raise ValueError(
             f"{path} is no {architecture.model} of regionscope.training.models, whose layers are numbered: it holds"
             f" {foreign[0]!r}. Write a function that returns the network, for --model path/to/file.py:function"
@@ -169,7 +235,10 @@ def _with_weights(network: nn.Module, state: State, path: Path) -> nn.Module:
     try:
         network.load_state_dict(state, strict=True)
     except RuntimeError as error:
-        raise ValueError(f"{path} does not fit the network: {_misfit(network.state_dict(), state) or error}") from error
+        wanted = network.state_dict()
+        raise ValueError(
+            f"{path} does not fit the network: {_misfit(wanted, state) or error}{_prefixes(wanted, state)}"
+        ) from error
     return network
 
 
@@ -183,6 +252,14 @@ def _misfit(wanted: Mapping[str, Tensor], state: State) -> str:
     missing, unexpected = ([repr(n) for n in a if n not in b] for a, b in ((wanted, state), (state, wanted)))
     parts = {"missing ": missing, "unexpected ": unexpected, "": shapes}
     return "; ".join(f"{word}{_first_few(names)}" for word, names in parts.items() if names)
+
+
+def _prefixes(wanted: Mapping[str, Tensor], state: State) -> str:
+    """Advice, if there are prefixes below which all that is missing is found."""
+    first = next(iter(wanted), "")
+    found = [name.removesuffix(first) for name in state if name.endswith(f".{first}")]
+    whole = [repr(prefix) for prefix in found if not _misfit(wanted, _below(prefix, state))]
+    return f". The whole network is below {' and '.join(whole)}: say so with prefix, or --prefix" if whole else ""
 
 
 def _first_few(names: list[str]) -> str:
