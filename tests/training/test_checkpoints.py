@@ -271,7 +271,7 @@ def test_of_several_networks_in_a_file_one_has_to_be_named(tmp_path: Path) -> No
         load_model(tmp_path / "net.pt", Deep)
     assert load_model(tmp_path / "net.pt", Deep, prefix="ema.")(x).equal(two(x))
     assert loaded_model(tmp_path / "net.pt", Deep, prefix="ema.").assumed.endswith(", and 5 others of the file")
-    with pytest.raises(ValueError, match="no weights whose names begin with 'net.'; it has ema.fc1, ema.fc10"):
+    with pytest.raises(ValueError, match=r"no weights whose names begin with 'net.'; it has ema.fc1, ema.fc10"):
         load_model(tmp_path / "net.pt", Deep, prefix="net.")
 
 
