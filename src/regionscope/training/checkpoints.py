@@ -139,7 +139,7 @@ def _load_weights(path: Path) -> tuple[State, str | None]:
     except Exception as error:  # the readers raise whatever a broken file leads them into
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         if foreign := re.search(r"GLOBAL (\S+) was not an allowed", str(error)):
-            reason = f"it holds a {foreign[1]}, and making one would run code; save model.state_dict()"
+            reason = f"it holds {foreign[1]}, and following that would run code; save model.state_dict()"
         raise ValueError(f"{path} cannot be read as weights: {reason}") from error
 
 
