@@ -29,10 +29,10 @@ HOUSE = {
     "datasets": "files bunny sets",
     "runs": "processes monotone phases record run watched monitor report",
     "plots": "style estimates marks planes lines curves scatter __init__",
-    "training": "models checkpoints config loop",
+    "training": "models checkpoints config progress loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
-    "cli": "models checkpoints runs __init__",
+    "cli": "output models places checkpoints runs __init__",
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
 # above what they take, and imported by it when they are asked for

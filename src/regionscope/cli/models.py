@@ -1,17 +1,20 @@
 """What network a checkpoint belongs to, as the command line says it."""
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module, util
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from torch import nn
 
-from regionscope.training.checkpoints import MODELS, Architecture
-from regionscope.training.models import ACTIVATIONS
+from regionscope.training.checkpoints import MODELS, Architecture, Loaded, loaded_model
+from regionscope.training.models import ACTIVATIONS, Activation
 
 
 @dataclass(frozen=True)
@@ -21,20 +24,35 @@ class Given:
     Parameters
     ----------
     model
-        path/to/file.py:function or package.module:function that returns the network: your code, which is run. Or mlp,
-        cnn or resnet18 of regionscope.training.models, with ACTIVATION. Checkpoints of `regionscope train` need none.
+        path/to/file.py:function or package.module:function, in the current folder or installed, that returns the
+        network, or its class: your code, which is run. Or mlp, cnn or resnet18 of regionscope.training.models, with
+        ACTIVATION. Checkpoints of `regionscope train` need none.
+    model_args
+        What that function is called with: values, and name=value, such as 784 hidden=32. Numbers, true, false, null
+        and lists are read as JSON, all else is text.
+    prefix
+        Take the weights whose names begin with this only. One that all have, such as Lightning's model., is left out
+        by itself.
     activation
-        What lies between the layers of an mlp, cnn or resnet18: relu, leaky_relu, hardtanh, relu6, gelu, silu or tanh.
+        What lies between the layers of an mlp, cnn or resnet18.
     shape
         Channels, height and width of the images that a cnn takes.
     """
 
     model: str | None = None
-    activation: str | None = None
+    model_args: tuple[str, ...] = ()
+    prefix: str | None = None
+    activation: Activation | None = None
     shape: tuple[int, int, int] | None = None
 
-    def network(self) -> Architecture | Callable[[], nn.Module] | None:
+    def loaded(self, checkpoint: Path) -> Loaded:
+        """The network of a checkpoint, and what was assumed."""
+        return loaded_model(checkpoint, self._builder(), prefix=self.prefix)
+
+    def _builder(self) -> Architecture | Callable[[], nn.Module] | None:
         """Who builds it; None if the checkpoint has to say."""
+        if self.model_args and (self.model is None or self.model in MODELS):
+            raise ValueError("--model-args go with --model path/to/file.py:function or package.module:function only")
         if self.model in MODELS:
             if self.activation is None:
                 choice = ", ".join(ACTIVATIONS)
@@ -42,7 +60,32 @@ class Given:
             return Architecture(self.model, self.activation, self.shape)
         if self.activation is not None or self.shape is not None:
             raise ValueError(f"--activation and --shape go with --model {', '.join(MODELS)} only")
-        return None if self.model is None else _imported(self.model)
+        return None if self.model is None else self._called(_imported(self.model))
+
+    def _called(self, found: Any) -> Any:
+        """What was named, which is to be called with the arguments if there are any, or can do without."""
+        if isinstance(found, nn.Module) or not callable(found):
+            if self.model_args:
+                raise ValueError(f"--model {self.model} is a {type(found).__name__}, which takes no --model-args")
+            return found
+        pairs = [argument.partition("=") for argument in self.model_args]
+        values = [value_of(first) for first, equals, _ in pairs if not equals]
+        names = {name: value_of(text) for name, equals, text in pairs if equals}
+        try:
+            signature(found).bind(*values, **names)
+        except TypeError as error:
+            raise ValueError(f"--model {self.model} takes other --model-args: {error}") from error
+        except ValueError:  # some built-in functions do not say what they take
+            pass
+        return partial(found, *values, **names)
+
+
+def value_of(text: str) -> Any:
+    """As the shell gives it: numbers, true, false, null and lists as JSON writes them, all else as text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def _imported(text: str) -> Any:

@@ -63,6 +63,39 @@ class Measure:
                 there = ", ".join(self.options)
                 raise TypeError(f"{self.function.__name__} has no option {name!r} here; it has {there}")
 
+    def effective(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """All that decides what is measured: these options, and what the others are if they are not told.
+
+        >>> MEASURES["local_rank"].effective({"eps": 0.5})
+        {'eps': 0.5, 'relative': False, 'method': 'auto'}
+        """
+        taken = inspect.signature(self.function).parameters.values()
+        own = {p.name: p.default for p in taken if p.name not in {"model", "data", "labels", *_NO_MATTER}}
+        return {**own, **self.defaults, **options}
+
+
+_NO_MATTER = {"generator", "differentiable", "batch_size", "show_progress"}  # they change no number that is measured
+_TOLD = ("sigma", "eps", "radius", "norm", "bounds", "directions")  # what a number means little without
+
+
+def measure_label(name: str, options: object = None) -> str:
+    """A measure in words, with those of its options that its numbers mean little without.
+
+    >>> measure_label("boundary_crossings", {"radius": 0.05, "directions": 25, "layers": None})
+    'boundary crossings, radius 0.05, directions 25'
+    """
+    told = dict(options) if isinstance(options, Mapping) else {}
+    if told.get("method", "random") != "random":
+        told.pop("directions", None)  # none are drawn
+    parts = [f"{option} {_in_words(told[option])}" for option in _TOLD if told.get(option) is not None]
+    return ", ".join([name.replace("_", " "), *parts])
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return " to ".join(map(_in_words, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
 
 # Averaged over many points, a few draws at each leave less error than the points do; singular values are dear.
 MEASURES = {

@@ -109,6 +109,7 @@ class Monitor:
         self._known = set(self.run.steps) if self.run else set()
         self._spent = self._dearest = 0.0
         self._began: float | None = None
+        self.tell: Callable[[str], None] = lambda what: None  # hears what is being measured
         self._records = self._left_out = 0
 
     def due(self, step: int) -> bool:
@@ -126,7 +127,7 @@ class Monitor:
         if not leaders_choice(self.due(step)) or not leaders_choice(self._affordable(step, start)):
             return None
         try:
-            seen = observation(self.model, self.watched, step, scalars)
+            seen = observation(self.model, self.watched, step, scalars, self.tell)
             self._tell(seen.failures)
             if leads():
                 self._write(seen)

@@ -58,12 +58,13 @@ class Run:
     # making and opening
 
     @staticmethod
-    def create(path: str | Path, config: Mapping[str, Any]) -> "Run":
-        """A new run in a directory that has none."""
+    def create(path: str | Path, config: Mapping[str, Any], *, overwrite: bool = False) -> "Run":
+        """A new run in a directory that has none; `overwrite` removes the run that is there, and no other files."""
         path = Path(path)
-        if (path / "run.json").exists():
-            raise RunExists(f"there is a run in {path} already; take another name, or resume it")
+        if not overwrite:
+            check_no_run(path)
         lock = writer_lock(path)
+        _remove_run(path)
         (path / "steps").mkdir(exist_ok=True)
         made = datetime.now(UTC).isoformat(timespec="seconds")
         write_json(
@@ -269,6 +270,21 @@ def writer_lock(path: Path) -> FileLock:
     except Timeout:
         raise RunLocked(f"another process, or another monitor, writes to {path}") from None
     return lock
+
+
+def check_no_run(path: str | Path) -> None:
+    """An error if there is a run in a directory."""
+    if (Path(path) / "run.json").exists():
+        raise RunExists(f"there is a run in {path} already; take another name, resume it, or overwrite it")
+
+
+def _remove_run(path: Path) -> None:
+    """Remove what a run consists of; without its run.json, which goes first, it is none any more."""
+    for name in ("run.json", "status.json"):
+        (path / name).unlink(missing_ok=True)
+    for name in ("steps", "state"):
+        if (path / name).exists():
+            shutil.rmtree(path / name)
 
 
 def _existing(path: str | Path) -> Path:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from math import inf
 from typing import Any
 
 from torch import Tensor, nn
@@ -50,7 +51,7 @@ class Watched:
         """In words and numbers, for the configuration of a run."""
         return {
             "probes": {name: _description(points) for name, (points, _) in self.probes.items()},
-            "measures": {n: getattr(o, "__name__", "function") if callable(o) else o for n, o in self.measures.items()},
+            "measures": {name: _options_in_words(name, options) for name, options in self.measures.items()},
             "planes": list(self.planes),
             "seed": self.seed,
         }
@@ -65,10 +66,14 @@ class Observation:
     failures: Mapping[str, Exception]  # by "probe/measure" or "planes/name"
 
 
-def observation(model: Model, watched: Watched, step: int, scalars: Mapping[str, float]) -> Observation:
+def observation(
+    model: Model, watched: Watched, step: int, scalars: Mapping[str, float],
+    tell: Callable[[str], None] = lambda what: None,
+) -> Observation:  # fmt: skip
     """Look at a model once; it is left as it was. Each process measures its part of the points, the first all planes.
 
-    The model is traced once for all measures and planes (once a shape, if points have several).
+    The model is traced once for all measures and planes (once a shape, if points have several). `tell` hears what is
+    being measured.
     """
     start, model = time.perf_counter(), unwrapped(model)
     found: dict[tuple[str, str], Any] = {}  # what each measure found at each probe, or why it did not
@@ -78,12 +83,15 @@ def observation(model: Model, watched: Watched, step: int, scalars: Mapping[str,
         for probe, (points, labels) in watched.probes.items():
             x, y = _on_its_device(model, points, labels)
             for name, options in watched.measures.items():
+                tell(f"measuring {name} at {probe}")
                 if callable(options):
                     found[probe, name] = _outcome(partial(_own_finding, options, model, x))
                 else:
                     shared[probe, name] = _outcome(partial(_part, name, network, x, y, watched.seed, options))
-        planes = watched.planes if leads() else {}
-        cells = {name: _outcome(partial(_cells, model, network, plane)) for name, plane in planes.items()}
+        cells = {}
+        for name, plane in watched.planes.items() if leads() else ():
+            tell(f"cutting plane {name}")
+            cells[name] = _outcome(partial(_cells, model, network, plane))
     everyone = from_every_process(shared)
     found |= {place: _together([parts[place] for parts in everyone]) for place in shared}
     outcomes = {f"{probe}/{name}": outcome for (probe, name), outcome in found.items()}
@@ -202,7 +210,21 @@ def _measures_with_options(
             raise ValueError(f"{name} needs labels; give a probe as (points, labels)")
         measure.check({option: value for option, value in options.items() if option != "points"})
         found[name] = {**measure.defaults, **(measure.watching or {}), **options}
+        if "bounds" in measure.effective({}):  # attacks stay where there can be data, and every record in the same box
+            found[name] = {"bounds": _extremes([points for points, _ in probes.values()]), **found[name]}
     return found
+
+
+def _extremes(points: list[Tensor]) -> tuple[float, float]:
+    """The least and the largest number in all points, also rounded to float32; none if they are all one number."""
+    ends = [float(end) for x in points for end in (x.min(), x.max(), x.min().float(), x.max().float())]
+    low, high = min(ends), max(ends)
+    return (low, high) if low < high else (-inf, inf)
+
+
+def _options_in_words(name: str, options: Mapping[str, Any] | Function) -> Any:
+    """All options that a measure has in effect; of a function, its name."""
+    return getattr(options, "__name__", "function") if callable(options) else measure_named(name).effective(options)
 
 
 def _description(points: Tensor) -> dict[str, Any]:

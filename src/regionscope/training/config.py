@@ -11,9 +11,10 @@ from torch.nn import functional
 
 from regionscope.datasets.sets import Dataset, dataset
 from regionscope.geometry.planes import Plane
+from regionscope.measures.table import measure_named
 from regionscope.points import uniform_points
 from regionscope.runs.watched import USUAL, Probe
-from regionscope.training.models import new_network
+from regionscope.training.models import Activation, new_network
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
@@ -48,7 +49,7 @@ class Training:
     width
         Units, or channels, of each.
     activation
-        relu, leaky_relu, hardtanh, relu6, gelu, silu or tanh.
+        What lies between the layers.
     batch_norm
         Batch norm before every activation.
     init
@@ -74,9 +75,10 @@ class Training:
     records
         About this many records, evenly spaced on a logarithmic scale of steps.
     measures
-        What is measured at each record.
+        What is measured at each record, one or several of: local_complexity, boundary_crossings, local_rank,
+        total_variation, boundary_distance, good_units, local_region_count, robust_accuracy, certified_radius.
     options
-        Options of measures by name, such as boundary_crossings.radius.
+        Options of measures by name: --options.boundary_crossings.radius 0.1, and `points` for how many are looked at.
     points
         Measure at this many training points, test points and uniform points.
     plane
@@ -92,7 +94,7 @@ class Training:
     model: Literal["mlp", "cnn", "resnet18"] = "mlp"
     depth: int = 4
     width: int = 200
-    activation: str = "relu"
+    activation: Activation = "relu"
     batch_norm: bool = False
     init: Literal["torch", "he"] = "torch"
     init_scale: float = 1.0
@@ -111,9 +113,9 @@ class Training:
     plane: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "steps", "points"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, least in {"batch_size": 1, "steps": 1, "points": 1, "records": 2}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
         if self.optimiser not in OPTIMISERS:
@@ -121,6 +123,9 @@ class Training:
         unused = set(self.options) - set(self.measures)
         if unused:
             raise ValueError(f"options are for {unused.pop()}, which is not among the measures")
+        for name in self.measures:
+            told = self.options.get(name, {})
+            measure_named(name).check({option: value for option, value in told.items() if option != "points"})
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -2,13 +2,12 @@
 
 import math
 import signal
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from tqdm.auto import tqdm
 
 from regionscope.datasets.sets import Dataset, Split
 from regionscope.runs.monitor import Logger, Monitor, log_steps
-from regionscope.runs.run import Run, RunLocked, writer_lock
+from regionscope.runs.run import Run, RunLocked, check_no_run, writer_lock
+from regionscope.runs.watched import Watched, observation
 from regionscope.training.checkpoints import Architecture
 from regionscope.training.config import (
     LOSSES,
@@ -33,6 +32,7 @@ from regionscope.training.config import (
     probes,
     training_data,
 )
+from regionscope.training.progress import Progress
 
 
 class TrainingFailed(RuntimeError):
@@ -41,26 +41,32 @@ class TrainingFailed(RuntimeError):
 
 def train(
     config: Training, path: str | Path, *, save_every: float = 60.0, device: str = "cpu",
-    loggers: Sequence[Logger] = (), show_progress: bool = False,
+    loggers: Sequence[Logger] = (), overwrite: bool = False, show_progress: bool = False,
 ) -> Run:  # fmt: skip
-    """Train as the configuration says, recording into a new run directory.
+    """Train as the configuration says, recording into a new run directory; `overwrite` removes the run that is there.
 
-    What going on needs is saved before every record, and every `save_every` seconds. SIGINT and SIGTERM stop between
-    two steps. On the CPU of one machine the result is the same bit for bit however often a run is stopped and resumed.
+    What cannot be trained or measured is refused before there is a run. What going on needs is saved before every
+    record, and every `save_every` seconds. SIGINT and SIGTERM stop between two steps, a second one at once. On the CPU
+    of one machine the result is the same bit for bit however often a run is stopped and resumed.
 
     >>> from tempfile import mkdtemp
     >>> small = Training(size=50, depth=1, width=5, steps=3, records=3, measures=("total_variation",), points=5)
     >>> train(small, mkdtemp() + "/run").steps
     [0, 1, 3]
     """
+    if not overwrite:
+        check_no_run(path)
+    where = _usable_device(device)
     data = training_data(config)
+    parts = _parts(config, data, where)
+    _try(parts, config)
     built = Architecture(config.model, config.activation, data.shape)
     about = {
         "training": asdict(config), "architecture": asdict(built), "shape": data.shape, "outputs": data.outputs,
-        "data": digest(data),
+        "data": digest(data), **parts.watched.to_dict(),
     }  # fmt: skip
-    with closing(Run.create(path, about)) as run:
-        _go_on(run, config, data, save_every, device, loggers, show_progress)
+    with closing(Run.create(path, about, overwrite=overwrite)) as run:
+        _go_on(run, config, data, parts, save_every, loggers, show_progress)
     return run
 
 
@@ -75,12 +81,12 @@ def resume(
             return run
         if run.status.get("state") == "failed":
             raise TrainingFailed(f"{run.path} failed: {run.status['reason']}")
-        data = training_data(config)
+        where, data = _usable_device(device), training_data(config)
         if digest(data) != run.config["data"]:
             raise ValueError(
                 f"{config.dataset} is not what {run.path} was begun with; going on would mix two data sets"
             )
-        _go_on(run, config, data, save_every, device, loggers, show_progress)
+        _go_on(run, config, data, _parts(config, data, where), save_every, loggers, show_progress)
     return run
 
 
@@ -114,44 +120,86 @@ def run_state(run: Run) -> str:
 # the loop
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """What trains, how it is watched, and when."""
+
+    model: nn.Module
+    optimiser: Optimizer
+    watched: Watched
+    steps: Sequence[int]
+
+
+def _parts(config: Training, data: Dataset, device: torch.device) -> _Parts:
+    """All that a configuration asks for, or an error that says what cannot be had."""
+    model = new_model(config, data.shape, data.outputs).to(device)
+    measures = {name: config.options.get(name, {}) for name in config.measures}
+    watched = Watched.of(probes(config, data), measures, planes(config, data), config.seed)
+    return _Parts(model, new_optimiser(config, model), watched, log_steps(config.steps, config.records))
+
+
+def _try(parts: _Parts, config: Training) -> None:
+    """Measure what has options of its own at one point: an error that would be in all records is raised here."""
+    (probe, (points, labels)), *_ = parts.watched.probes.items()
+    one = {probe: (points[:1], None if labels is None else labels[:1])}
+    told = {name: parts.watched.measures[name] for name in config.options}
+    for error in observation(parts.model, Watched(one, told, {}, config.seed), 0, {}).failures.values():
+        raise error
+
+
+def _usable_device(name: str) -> torch.device:
+    """A device by its name, if it can hold a number."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ValueError(f"device {name!r} cannot be used here: {reason}") from error
+    return device
+
+
 def _go_on(
-    run: Run, config: Training, data: Dataset, save_every: float, device: str, loggers: Sequence[Logger],
+    run: Run, config: Training, data: Dataset, parts: _Parts, save_every: float, loggers: Sequence[Logger],
     show_progress: bool,
 ) -> None:  # fmt: skip
     """Train from where the run is to its end, or to a signal."""
-    model = new_model(config, data.shape, data.outputs).to(device)
-    optimiser = new_optimiser(config, model)
+    model, optimiser = parts.model, parts.optimiser
+    device = next(model.parameters()).device
     train_split, test_split = ((x.to(device), y.to(device)) for x, y in (data.train, data.test))
     monitor = Monitor(
-        model, probes(config, data), measures={name: config.options.get(name, {}) for name in config.measures},
-        steps=log_steps(config.steps, config.records), run=run, loggers=loggers, seed=config.seed,
-        planes=planes(config, data),
+        model, parts.watched.probes, measures=parts.watched.measures, steps=parts.steps, run=run, loggers=loggers,
+        seed=config.seed, planes=parts.watched.planes,
     )  # fmt: skip
-    with monitor, torch.random.fork_rng(devices=[]), _stop_signals() as signals:
+    with monitor, torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         saved = _restore(run, model, optimiser)
         step, loss, clock = max(saved, 0), 0.0, time.monotonic()
         shown = {name: value for name, value in run.status.items() if name in SCORES}
         run.set_status(state="running", step=step, steps=config.steps)
-        with tqdm(total=config.steps, initial=step, disable=not show_progress) as bar:
+        with Progress(step, config.steps, shown=show_progress) as progress, _stop_signals(progress) as signals:
+            monitor.tell = progress.measuring
             while True:
-                due = monitor.due(step)
+                due, stop = monitor.due(step), bool(signals)  # a signal that comes after this is for the next step
                 if due:
                     shown = _scores(model, config, train_split, test_split)
                     loss = shown["loss"]
                 if not math.isfinite(loss):
                     raise _failure(run, step, loss)
-                if step != saved and (due or signals or time.monotonic() - clock > save_every):
+                if step != saved and (due or stop or time.monotonic() - clock > save_every):
                     save_or_warn(run, step, _state_tensors(model, optimiser), shown)
                     saved, clock = step, time.monotonic()
                 if due:
                     monitor(step, **shown)
-                if step == config.steps or signals:
+                    progress.measuring("")
+                if stop or step == config.steps:
                     break
                 loss = _take_step(model, optimiser, config, batch(train_split, config, step))
                 step += 1
-                _show_progress(bar, loss, shown)
-        run.set_status(state="finished" if step == config.steps else "stopped", step=step, **shown)
+                progress.step(loss, shown)
+            if not due:  # a signal came between two records: the scores are those of this step too
+                shown = _scores(model, config, train_split, test_split)
+        stopped_by = None if step == config.steps else signals[0]
+        run.set_status(state="stopped" if stopped_by else "finished", step=step, signal=stopped_by, **shown)
 
 
 SCORES = ("loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -193,16 +241,6 @@ def _scores(model: nn.Module, config: Training, train: Split, test: Split) -> di
         if not targets.is_floating_point():
             found[f"{name or 'train_'}accuracy"] = float((outputs.argmax(dim=1) == targets).float().mean())
     return found
-
-
-def _show_progress(bar: "tqdm[Any]", loss: float, shown: Mapping[str, float]) -> None:
-    """The bar tells steps and time left, and here also the batch's loss and the accuracies of the last record."""
-    if not bar.disable:
-        names = {"train": "train_accuracy", "test": "test_accuracy"}
-        bar.set_postfix(
-            {"loss": f"{loss:.3g}"} | {k: f"{shown[n]:.1%}" for k, n in names.items() if n in shown}, refresh=False
-        )
-    bar.update()
 
 
 def _failure(run: Run, step: int, loss: float) -> TrainingFailed:
@@ -254,14 +292,15 @@ def _restore(run: Run, model: nn.Module, optimiser: Optimizer) -> int:
 
 
 @contextmanager
-def _stop_signals() -> Iterator[list[int]]:
+def _stop_signals(progress: Progress) -> Iterator[list[int]]:
     """Collects SIGINT and SIGTERM, so that no step is left half done; the second of them ends the process."""
     came: list[int] = []
 
     def note(number: int, _: object) -> None:
-        if came:
-            sys.exit(128 + number)
         came.append(number)
+        if len(came) > 1:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+        progress.say(f"finishing step {progress.current:,}, once more to stop now")
 
     here = threading.current_thread() is threading.main_thread()  # only there Python lets signals be handled
     usual = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM) if here}

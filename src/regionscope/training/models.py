@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from itertools import pairwise
 from math import prod
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+Activation = Literal["relu", "leaky_relu", "hardtanh", "relu6", "gelu", "silu", "tanh"]
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "leaky_relu": nn.LeakyReLU,

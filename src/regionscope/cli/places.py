@@ -1,0 +1,92 @@
+"""Where a network is looked at: points, with labels if they have some, and planes through them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regionscope.datasets.sets import mnist_sample
+from regionscope.geometry.planes import Plane
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points (n, ...), their labels (n,) if they have some, and a name of each."""
+
+    points: Tensor
+    labels: Tensor | None
+    names: tuple[str, ...]
+
+    def row(self, number: int, option: str) -> int:
+        """The number of a point, if there is one."""
+        if not 0 <= number < len(self.points):
+            raise ValueError(f"{option} must be numbers of points, 0 to {len(self.points) - 1}, got {number}")
+        return number
+
+
+def check_points_files(points: Path | None, labels: Path | None) -> None:
+    """An error if they are not there, or do not belong together."""
+    if labels is not None and points is None:
+        raise ValueError("--labels are those of --points; the images of MNIST have theirs")
+    for option, file in (("--points", points), ("--labels", labels)):
+        if file is not None and (file.suffix != ".npy" or not file.is_file()):
+            raise ValueError(f"{option} must be an .npy file, as numpy.save writes it; there is none at {file}")
+
+
+def chosen_points(network: nn.Module, file: Path | None, labels: Path | None = None) -> Points:
+    """Points for a network: those of a file, or MNIST with its labels."""
+    if file is not None:
+        data = _array(file).to(_dtype_of(network))
+        classes = None if labels is None else _array(labels)
+        if classes is not None and classes.shape != (len(data),):
+            raise ValueError(f"{labels} must hold {len(data)} labels, one a point, got {tuple(classes.shape)}")
+        named = range(len(data)) if classes is None else classes.tolist()
+        return Points(data, classes, tuple(map(str, named)))
+    images, digits = mnist_sample("train")
+    for data in (images.flatten(1).to(_dtype_of(network)), images.to(_dtype_of(network))):
+        if _takes(network, data[:2]):
+            return Points(data, digits, tuple(map(str, digits.tolist())))
+    raise ValueError("the network does not take images of MNIST: give its inputs with --points")
+
+
+def chosen_plane(
+    network: nn.Module, file: Path | None, labels: Path | None, through: tuple[int, int, int] | None,
+    around: int | None, radius: float, margin: float, seed: int,
+) -> tuple[Plane, list[str]]:  # fmt: skip
+    """The plane the options ask for, and the names of the points that it is laid through."""
+    if through is not None and around is not None:
+        raise ValueError("a plane goes through three points or lies around one: give --through or --around")
+    origin = torch.zeros(2, dtype=_dtype_of(network))
+    if file is None and through is None and around is None and _takes(network, origin[None]):
+        return Plane.coordinates(origin, radius=radius), []
+    found = chosen_points(network, file, labels)
+    if around is not None:
+        row = found.row(around, "--around")
+        generator = torch.Generator().manual_seed(seed)
+        return Plane.around(found.points[row], radius, generator=generator), [found.names[row]]
+    default = [found.names.index(name) for name in "012"] if file is None else [0, 1, 2]
+    rows = [found.row(number, "--through") for number in through or default]
+    return Plane.through(*found.points[rows], margin=margin), [found.names[row] for row in rows]
+
+
+def _array(file: Path) -> Tensor:
+    try:
+        return torch.from_numpy(np.load(file, allow_pickle=False))
+    except (ValueError, TypeError, EOFError) as error:
+        raise ValueError(f"{file} cannot be read as an array of numbers: {error}") from error
+
+
+def _dtype_of(network: nn.Module) -> torch.dtype:
+    return next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
+
+
+@torch.no_grad()
+def _takes(network: nn.Module, points: Tensor) -> bool:
+    """Whether points have the shape of the network's inputs: it is the network that says so."""
+    try:
+        network(points)
+    except Exception:  # of many kinds, as modules are
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""How far training is, for whoever looks: a bar on a terminal or in a notebook, elsewhere a line every so often."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tqdm.auto import tqdm
+
+SECONDS = 10.0  # between two lines
+
+
+class Progress:
+    """Tells steps, time left, the batch's loss and the accuracies of the last record, and what is being measured."""
+
+    def __init__(self, first: int, steps: int, *, shown: bool) -> None:
+        looked_at = sys.stderr.isatty() or "ipykernel" in sys.modules
+        self.bar: tqdm[Any] = tqdm(total=steps, initial=first, disable=not (shown and looked_at))
+        self._lines = shown and not looked_at
+        self._first, self.current, self._steps, self._words = first, first, steps, ""
+        self._began, self._said = time.monotonic(), float("-inf")
+
+    def step(self, loss: float, scores: Mapping[str, float]) -> None:
+        """A step was made."""
+        self.current += 1
+        if not self.bar.disable or self._is_time():
+            names = {"train": "train_accuracy", "test": "test_accuracy"}
+            found = {"loss": f"{loss:.3g}"} | {k: f"{scores[n]:.1%}" for k, n in names.items() if n in scores}
+            self._words = ", ".join(f"{name} {value}" for name, value in found.items())
+            self.bar.set_postfix(found, refresh=False)
+            self._line(self._words)
+        self.bar.update()
+
+    def measuring(self, what: str) -> None:
+        """Something is being measured, which can take longer than all steps until then."""
+        if what:
+            self._line(what)
+        if not self.bar.disable:
+            self.bar.set_description_str(what)
+
+    def say(self, text: str) -> None:
+        """Something that has to be read now. It may come from a signal, amid a write that is not to be called again."""
+        line = f"{text}\n" if self.bar.disable else f"\n{text}\n"
+        try:
+            os.write(sys.stderr.fileno(), line.encode())
+        except (OSError, ValueError):  # it is no file, as in a notebook
+            print(line, end="", file=sys.stderr, flush=True)
+
+    def _is_time(self) -> bool:
+        return self._lines and time.monotonic() - self._said >= SECONDS
+
+    def _line(self, words: str) -> None:
+        if not self._is_time():
+            return
+        self._said = time.monotonic()
+        made = self.current - self._first
+        left = (self._said - self._began) / made * (self._steps - self.current) if made else None
+        until = "" if left is None else f", about {tqdm.format_interval(left)} left"
+        print(f"step {self.current:,} of {self._steps:,}: {words}{until}", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.measuring("")
+        self.bar.close()
