@@ -1,6 +1,7 @@
 """Rows as text, and as files that other programs read."""
 
 import csv
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,16 +16,31 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
+def some_of(n: int, most: int) -> list[int]:
+    """At most so many of the numbers below n, evenly spaced, both ends among them.
+
+    >>> some_of(10, 4), some_of(3, 4)
+    ([0, 3, 6, 9], [0, 1, 2])
+    """
+    return sorted({round(k * (n - 1) / max(1, most - 1)) for k in range(most)}) if n > most else list(range(n))
+
+
+def as_text(rows: list[dict[str, Any]], kind: str) -> str:
+    """Rows as the text of a .json or .csv file."""
+    if kind == ".json":
+        return json.dumps(plain(rows), indent=2) + "\n"
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
 def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
     """Write rows as JSON, CSV or Parquet."""
-    if path.suffix == ".json":
-        path.write_text(json.dumps(plain(rows), indent=2) + "\n")
-    elif path.suffix == ".csv":
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(rows)
+    if path.suffix in (".json", ".csv"):
+        path.write_text(as_text(rows, path.suffix), newline="")
     elif path.suffix == ".parquet":
         try:
             import pyarrow

@@ -249,7 +249,7 @@ def test_a_prefix_that_all_weights_have_is_left_out(prefix: str, tmp_path: Path)
     found = loaded_model(tmp_path / "a.ckpt", Deep)
     assert found.network(x).equal(model(x))
     assert (
-        found.assumed == f"{tmp_path / 'a.ckpt'}: Deep, as was said; {prefix!r} is left out of the names of its weights"
+        found.assumed == f"{tmp_path / 'a.ckpt'}: Deep, as you say; {prefix!r} is left out of the names of its weights"
     )
     dense = mlp([3, 4, 2], "tanh")
     torch.save({prefix + n: t for n, t in dense.state_dict().items()}, tmp_path / "b.pt")

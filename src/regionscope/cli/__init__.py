@@ -1,23 +1,70 @@
 """The `regionscope` command."""
 
+import os
 import sys
+import warnings
+from typing import Any, Literal
 
 import cyclopts
 
 import regionscope as rs
 from regionscope.cli.checkpoints import bounds, measure, regions
-from regionscope.cli.runs import demo, report, resume, status, train
+from regionscope.cli.runs import compare, demo, export, report, resume, status, train
+
+CODES = (
+    "Exit codes: 0 done; 1 an error, told in one line; 2 options that there are not; 130 and 143 stopped by Ctrl-C or"
+    " SIGTERM, `regionscope resume` goes on; 141 nobody reads what is printed."
+)
 
 app = cyclopts.App(
-    name="regionscope", help="Shows where a neural network bends.", version=rs.__version__, result_action="return_value"
+    name="regionscope",
+    help="Shows where a neural network bends.",
+    help_epilogue=CODES,
+    version=rs.__version__,
+    result_action="return_value",
+    default_parameter=cyclopts.Parameter(consume_multiple=True, negative=()),
 )
-for command in (regions, measure, bounds, train, resume, status, report, demo):
+
+
+def completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:
+    """Print a script that completes commands and options; for bash: eval "$(regionscope completion bash)".
+
+    Parameters
+    ----------
+    shell
+        The shell it is for; this one if not given.
+    """
+    print(app.generate_completion(shell=shell))
+
+
+for command in (regions, measure, bounds, train, resume, status, report, compare, export, demo, completion):
     app.command(command)
 
 
 def main() -> None:
     """Run the command line; what a user can mend is said in one line."""
+    warnings.showwarning = _say_warning
     try:
-        app()
-    except (ValueError, TypeError, RuntimeError, OSError) as error:
-        sys.exit(f"regionscope: {error}")
+        code = app()
+        sys.stdout.flush()
+    except (ValueError, TypeError, RuntimeError, OSError, KeyError, MemoryError, ImportError) as error:
+        if _nobody_reads():
+            sys.exit(141)
+        reason = error.args[0] if isinstance(error, KeyError) and error.args else error
+        sys.exit(f"regionscope: {reason or type(error).__name__}")
+    sys.exit(code)
+
+
+def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """In one line, without the code that it comes from."""
+    print(f"regionscope: {message}", file=sys.stderr)
+
+
+def _nobody_reads() -> bool:
+    """Whether standard output is a pipe whose reader has gone; what is left for it is dropped."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False

@@ -1,22 +1,23 @@
 """Commands on the checkpoint of a network."""
 
-import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import cyclopts
 import matplotlib
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.cli.models import Given
-from regionscope.datasets.sets import mnist_sample
-from regionscope.measures.table import MEASURES, measure_named
+from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file
+from regionscope.cli.places import check_points_files, chosen_plane, chosen_points
+from regionscope.measures.attacks import box_of
+from regionscope.measures.table import MEASURES, measure_label, measure_named
 from regionscope.tables import aligned, write_rows
-from regionscope.training.checkpoints import load_model
 
+TOLD_BY_FILE = Given()
 Colour = Literal["class", "gradient", "layer", "pattern", "none"]
 
 
@@ -24,8 +25,9 @@ def regions(
     checkpoint: Path,
     *,
     out: Path = Path("regions.png"),
-    given: Annotated[Given | None, cyclopts.Parameter(name="*")] = None,
+    given: Annotated[Given, cyclopts.Parameter(name="*")] = TOLD_BY_FILE,
     points: Path | None = None,
+    labels: Path | None = None,
     through: tuple[int, int, int] | None = None,
     around: int | None = None,
     radius: float = 1.0,
@@ -36,6 +38,7 @@ def regions(
     certified: bool = False,
     save: Path | None = None,
     seed: int = 0,
+    output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
 ) -> None:
     """Draw the exact linear regions of a network on a plane, and certify them.
 
@@ -52,6 +55,8 @@ def regions(
         What network the weights belong to.
     points
         An .npy file with inputs (n, ...); by default the MNIST images that come with the library.
+    labels
+        An .npy file with the classes (n,) of the points.
     through
         The numbers of three of the points.
     around
@@ -72,40 +77,55 @@ def regions(
         Write the cells to this .npz file too.
     seed
         Seed of the random plane.
+    output
+        How the result is printed.
     """
-    network = _network_of(checkpoint, given)
-    plane, names = _chosen_plane(network, points, through, around, radius, margin, seed)
+    check_file("--out", out, PICTURES)
+    check_file("--save", save, (".npz",))
+    network = _network_of(checkpoint, given, points, labels, output)
+    plane, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
     matplotlib.use("agg")
     from regionscope.plots.style import figure_of
 
     cells = rs.plane_cells(
         network, plane, up_to_layer=up_to_layer, max_cells=max_cells, certified=certified,
-        show_progress=sys.stderr.isatty(),
+        show_progress=output.bar,
     )  # fmt: skip
     axes = cells.plot(colour=colour, labels=names)
     figure_of(axes).savefig(out, dpi=200)
     if save is not None:
         cells.save(save)
     certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
+    output.result(
+        f"{_regions_in_words(cells, certificate)}\nwrote {out}",
+        {
+            "regions": len(cells), "vertices": len(cells.vertices), "boundary_length": cells.boundary_length(),
+            "certificate": asdict(certificate) | {"holds": certificate.holds}, "out": out, "save": save,
+        },
+    )  # fmt: skip
+
+
+def _regions_in_words(cells: rs.PlaneCells, certificate: rs.Certificate) -> str:
     layers = ", ".join(f"{length:.4g}" for length in cells.boundary_length())
-    print(f"{len(cells):,} linear regions, {len(cells.vertices):,} vertices (exact)")
-    print(f"length of the boundaries by layer: {layers}")
     exactly = (
         "" if certificate.checked_exactly is None else f", {certificate.checked_exactly} cells in exact arithmetic"
     )
-    print(
+    return (
+        f"{len(cells):,} linear regions, {len(cells.vertices):,} vertices (exact)\n"
+        f"length of the boundaries by layer: {layers}\n"
         f"certificate {'holds' if certificate.holds else 'FAILS'}: area to {certificate.area_error:.0e},"
         f" Euler's formula, every pattern by a forward pass{exactly};"
         f" {certificate.close_decisions:,} signs within the bounds of rounding, {certificate.undecided:,} undecided"
     )
-    print(f"wrote {out}")
 
 
 def measure(
     checkpoint: Path,
-    *measures: str,
-    given: Annotated[Given | None, cyclopts.Parameter(name="*")] = None,
+    measures: tuple[str, ...] = (),
+    *,
+    given: Annotated[Given, cyclopts.Parameter(name="*")] = TOLD_BY_FILE,
     points: Path | None = None,
+    labels: Path | None = None,
     count: int = 1000,
     sigma: float = MEASURES["local_complexity"].defaults["sigma"],
     draws: int = MEASURES["local_complexity"].defaults["draws"],
@@ -113,6 +133,7 @@ def measure(
     radius: float = MEASURES["boundary_crossings"].defaults["radius"],
     out: Path | None = None,
     seed: int = 0,
+    output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
 ) -> None:
     """Measure a network at points: a table with one row a measure, its value per layer and its standard error.
 
@@ -122,12 +143,14 @@ def measure(
         Weights: .safetensors, or a state dict in .pt or .pth. Loading never executes code.
     measures
         local_complexity, boundary_crossings, local_rank, total_variation, boundary_distance, good_units,
-        robust_accuracy, certified_radius (these two with MNIST only, as they need labels), local_region_count; all but
-        the last if none is named.
+        robust_accuracy, certified_radius (these two need labels), local_region_count; all but the last if none is
+        named.
     given
         What network the weights belong to.
     points
         An .npy file with inputs (n, ...); by default the MNIST images that come with the library.
+    labels
+        An .npy file with the classes (n,) of the points.
     count
         Take this many points at the most.
     sigma
@@ -142,30 +165,45 @@ def measure(
         Write the results to this .json, .csv or .parquet file too.
     seed
         Seed of everything that is drawn.
+    output
+        How the result is printed.
     """
-    net, data, labels = _network_and_points(checkpoint, given, points, count)
-    options: dict[str, dict[str, object]] = {
+    check_file("--out", out, TABLES)
+    classified = points is None or labels is not None
+    usual = [
+        name for name, m in MEASURES.items() if name != "local_region_count" and (classified or not m.needs_labels)
+    ]
+    chosen = measures or tuple(usual)
+    for name in chosen:
+        if measure_named(name).needs_labels and not classified:
+            raise ValueError(f"{name} needs labels: give those of the points with --labels")
+    net, data, classes = _network_and_points(checkpoint, given, points, labels, count, output)
+    told: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, "draws": draws},
         "boundary_crossings": {"radius": radius},
         "local_rank": {"eps": eps},
         "local_region_count": {"radius": radius},
+        "robust_accuracy": {"bounds": box_of([data])},
     }
     rows = []
-    usual = [n for n, m in MEASURES.items() if n != "local_region_count" and (points is None or not m.needs_labels)]
-    for name in measures or usual:
-        told = {**options.get(name, {}), "show_progress": sys.stderr.isatty()}
-        rows.append(measure_named(name).estimate(net, data, labels, seed=seed, **told).to_dict())
-    print(f"{net!r}, {len(data)} points\n")
-    print(_measures_table(rows, net.layers))
+    for name in chosen:
+        found = measure_named(name).estimate(
+            net, data, classes, seed=seed, show_progress=output.bar, **told.get(name, {})
+        )
+        options = measure_named(name).effective(told.get(name, {}))
+        in_words = measure_label(name, options).partition(", ")[2]
+        rows.append({**found.to_dict(), "options": in_words})
+    text = f"{net!r}, {len(data)} points\n\n{_measures_table(rows, net.layers)}"
     if out is not None:
         write_rows(rows, out)
-        print(f"\nwrote {out}")
+        text += f"\n\nwrote {out}"
+    output.result(text, rows)
 
 
 def bounds(
     checkpoint: Path,
     *,
-    given: Annotated[Given | None, cyclopts.Parameter(name="*")] = None,
+    given: Annotated[Given, cyclopts.Parameter(name="*")] = TOLD_BY_FILE,
     points: Path | None = None,
     count: int = 100,
     sigma: float = 0.05,
@@ -177,6 +215,7 @@ def bounds(
     plot: Path | None = None,
     out: Path | None = None,
     seed: int = 0,
+    output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
 ) -> None:
     """Hold the inequalities of the papers against a network: both sides and a verdict, as printed and as they hold.
 
@@ -208,38 +247,49 @@ def bounds(
         Write the results to this .json or .parquet file too.
     seed
         Seed of everything that is drawn.
+    output
+        How the result is printed.
     """
-    net, data, _ = _network_and_points(checkpoint, given, points, count)
+    check_file("--out", out, (".json", ".parquet"))
+    check_file("--plot", plot, PICTURES)
+    net, data, _ = _network_and_points(checkpoint, given, points, None, count, output)
     found = rs.bounds(
         net, data, sigma=sigma, eta=eta, eps=eps, draws=draws, constants_from=constants,
-        generator=torch.Generator().manual_seed(seed), show_progress=sys.stderr.isatty(),
+        generator=torch.Generator().manual_seed(seed), show_progress=output.bar,
     )  # fmt: skip
-    print(f"{net!r}, {len(data)} points\n")
-    print(_bounds_table(found, terms))
+    text = f"{net!r}, {len(data)} points\n\n{_bounds_table(found, terms)}"
     if plot is not None:
         matplotlib.use("agg")
         from regionscope.plots.scatter import bounds as draw_bounds
         from regionscope.plots.style import figure_of
 
         figure_of(draw_bounds(found)).savefig(plot, dpi=200)
-        print(f"\nwrote {plot}")
+        text += f"\n\nwrote {plot}"
+    rows = [b.to_dict() for b in found]
     if out is not None:
-        write_rows([b.to_dict() for b in found], out)
-        print(f"\nwrote {out}")
+        write_rows(rows, out)
+        text += f"\n\nwrote {out}"
+    output.result(text, rows)
 
 
-def _network_of(checkpoint: Path, given: Given | None) -> nn.Module:
-    """The network of a checkpoint."""
-    return load_model(checkpoint, None if given is None else given.network())
+def _network_of(checkpoint: Path, given: Given, points: Path | None, labels: Path | None, output: Output) -> nn.Module:
+    """The network of a checkpoint; what was assumed is said."""
+    check_points_files(points, labels)
+    loaded = given.loaded(checkpoint)
+    output.remark(loaded.assumed)
+    return loaded.network
 
 
 def _network_and_points(
-    checkpoint: Path, given: Given | None, points: Path | None, count: int
+    checkpoint: Path, given: Given, points: Path | None, labels: Path | None, count: int, output: Output
 ) -> tuple[rs.Network, Tensor, Tensor | None]:
     """The network of a checkpoint, the points to measure it at, and their labels if they have any."""
-    network = _network_of(checkpoint, given)
-    data, labels = (part[:count] for part in _chosen_points(network, points))
-    return rs.trace(network, data[:1]), data, labels if points is None else None
+    if count < 1:
+        raise ValueError(f"--count must be at least 1, got {count}")
+    network = _network_of(checkpoint, given, points, labels, output)
+    found = chosen_points(network, points, labels)
+    classes = None if found.labels is None else found.labels[:count]
+    return rs.trace(network, found.points[:1]), found.points[:count], classes
 
 
 def _bounds_table(found: list[rs.Bound], terms: bool) -> str:
@@ -262,48 +312,6 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
     for row in rows:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
         kind = "exact at each point" if row["exact"] else "estimated"
-        body.append([row["name"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, kind])
+        said = ", ".join(filter(None, [kind, row["options"]]))
+        body.append([row["name"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, said])
     return aligned(body)
-
-
-def _chosen_points(network: nn.Module, file: Path | None) -> tuple[Tensor, Tensor]:
-    """Points for a network, and a number to name each by: those of a file, or MNIST with its labels."""
-    if file is not None:
-        data = torch.from_numpy(np.load(file, allow_pickle=False)).to(_dtype_of(network))
-        return data, torch.arange(len(data))
-    images, labels = mnist_sample("train")
-    for data in (images.flatten(1).to(_dtype_of(network)), images.to(_dtype_of(network))):
-        if _takes(network, data[:2]):
-            return data, labels
-    raise ValueError("the network does not take images of MNIST: give its inputs with --points")
-
-
-def _dtype_of(network: nn.Module) -> torch.dtype:
-    return next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
-
-
-@torch.no_grad()
-def _takes(network: nn.Module, points: Tensor) -> bool:
-    """Whether points have the shape of the network's inputs: it is the network that says so."""
-    try:
-        network(points)
-    except Exception:  # of many kinds, as modules are
-        return False
-    return True
-
-
-def _chosen_plane(
-    network: nn.Module, file: Path | None, through: tuple[int, int, int] | None, around: int | None,
-    radius: float, margin: float, seed: int,
-) -> tuple[rs.Plane, list[str]]:  # fmt: skip
-    """The plane the options ask for, and the names of the points that it is laid through."""
-    origin = torch.zeros(2, dtype=_dtype_of(network))
-    if file is None and _takes(network, origin[None]):
-        return rs.Plane.coordinates(origin, radius=radius), []
-    data, labels = _chosen_points(network, file)
-    if around is not None:
-        generator = torch.Generator().manual_seed(seed)
-        return rs.Plane.around(data[around], radius, generator=generator), [str(int(labels[around]))]
-    default = [int((labels == digit).nonzero()[0]) for digit in range(3)] if file is None else [0, 1, 2]
-    rows = list(through) if through else default
-    return rs.Plane.through(*data[rows], margin=margin), [str(int(labels[i])) for i in rows]

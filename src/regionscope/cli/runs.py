@@ -1,33 +1,43 @@
 """Commands on runs: training that is recorded, and what it shows."""
 
-import json
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import cyclopts
+import matplotlib
 import torch
 
+from regionscope.cli.models import value_of
+from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file
+from regionscope.runs.bundles import bundled, bundles_as_rows
 from regionscope.runs.report import summary, write_report
-from regionscope.runs.run import Run, runs_in
+from regionscope.runs.run import SIGNAL, Run, runs_in
 from regionscope.runs.watched import USUAL
-from regionscope.tables import aligned
+from regionscope.tables import aligned, as_text, some_of, write_rows
 from regionscope.training import loop as training
 from regionscope.training.config import Training
 
 Picture = Literal["png", "svg", "pdf"]
+Spoken = Annotated[Output, cyclopts.Parameter(name="*")]
+USUAL_TRAINING = Training()
 
 
 def train(
     path: Path,
     *,
-    config: Annotated[Training | None, cyclopts.Parameter(name="*")] = None,
+    config: Annotated[Training, cyclopts.Parameter(name="*")] = USUAL_TRAINING,
+    overwrite: bool = False,
     save_every: float = 60.0,
     device: str = "cpu",
-) -> None:
+    output: Spoken = SPOKEN,
+) -> int:
     """Train a network and record how its linear regions move.
+
+    Ctrl-C finishes the step and saves it, a second one stops at once; `regionscope resume` goes on after both.
 
     Parameters
     ----------
@@ -35,27 +45,25 @@ def train(
         The directory of the run: one that has none yet.
     config
         What is trained on what.
+    overwrite
+        Remove the run that is in the directory already.
     save_every
         Seconds after which it is saved where training is, so that `regionscope resume` can go on from there.
     device
         Where to train, such as cpu or cuda.
+    output
+        How the result is printed.
     """
-    config = config or Training()
-    config = replace(config, options={name: _values(given) for name, given in config.options.items()})
-    bar = sys.stderr.isatty()
-    _say_end(training.train(config, path, save_every=save_every, device=device, show_progress=bar))
+    options = {name: {k: value_of(v) for k, v in given.items()} for name, given in config.options.items()}
+    with _going_on_told(path):
+        run = training.train(
+            replace(config, options=options), path, save_every=save_every, device=device, overwrite=overwrite,
+            show_progress=not output.quiet,
+        )  # fmt: skip
+    return _say_end(run, output)
 
 
-def _values(given: dict[str, str]) -> dict[str, Any]:
-    """Options as the shell gives them: numbers, true, false and lists as JSON writes them, all else as text."""
-    read: dict[str, Any] = dict(given)
-    for name, text in given.items():
-        with suppress(json.JSONDecodeError):
-            read[name] = json.loads(text)
-    return read
-
-
-def resume(path: Path, *, save_every: float = 60.0, device: str = "cpu") -> None:
+def resume(path: Path, *, save_every: float = 60.0, device: str = "cpu", output: Spoken = SPOKEN) -> int:
     """Go on with a run that was stopped or killed; the result is that of a run that never stopped.
 
     Parameters
@@ -66,44 +74,75 @@ def resume(path: Path, *, save_every: float = 60.0, device: str = "cpu") -> None
         Seconds after which it is saved where training is.
     device
         Where to train, such as cpu or cuda.
+    output
+        How the result is printed.
     """
-    _say_end(training.resume(path, save_every=save_every, device=device, show_progress=sys.stderr.isatty()))
+    with _going_on_told(path):
+        run = training.resume(path, save_every=save_every, device=device, show_progress=not output.quiet)
+    return _say_end(run, output)
 
 
-def _say_end(run: Run) -> None:
-    """Say how training ended."""
+@contextmanager
+def _going_on_told(path: Path) -> Iterator[None]:
+    """Whoever stops a run at once is told how to go on."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if (path / "run.json").exists():
+            print(f"stopped at once; go on with: regionscope resume {path}", file=sys.stderr)
+        raise
+
+
+def _say_end(run: Run, output: Output) -> int:
+    """Say how training ended; the exit code: 0, or 128 and the number of the signal that stopped it."""
     status = run.status
     numbers = ", ".join(f"{name.replace('_', ' ')} {status[name]:.4g}" for name in training.SCORES if name in status)
-    print(f"{status['state']} at step {status['step']:,} of {status['steps']:,}: {numbers}")
-    print(f"{len(run.steps)} records in {run.path} ({status['monitoring']})")
+    lines = [
+        f"{status['state']} at step {status['step']:,} of {status['steps']:,}: {numbers}",
+        f"{len(run.steps)} records in {run.path} ({status['monitoring']})",
+    ]
     if status["state"] == "stopped":
-        print(f"go on with: regionscope resume {run.path}")
+        lines.append(f"go on with: regionscope resume {run.path}")
+    output.result("\n".join(lines), {"run": run.path, "records": len(run.steps), **status})
+    return 128 + status["signal"] if status["state"] == "stopped" else 0
 
 
-def status(path: Path = Path("runs")) -> None:
+def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
     """Show the state of a run, or of all runs below a folder.
 
     Parameters
     ----------
     path
         A run's directory, or a folder of them.
+    output
+        How the result is printed.
     """
-    found = runs_in(path)
-    if not found:
-        raise ValueError(f"there are no runs in {path}; make one with: regionscope train {path}/NAME")
+    found = _runs([path])
     body = [["run", "state", "step", "of", "records", "loss", "train", "test"]]
     for run in found:
         now = run.status
         scores = [f"{now[name]:.4g}" if name in now else "" for name in ("loss", "train_accuracy", "test_accuracy")]
         steps = [str(now.get("step", "")), str(now.get("steps", ""))]
         body.append([str(run.path), training.run_state(run), *steps, str(len(run.steps)), *scores])
-    print(aligned(body))
-    for run in found:
-        if "reason" in run.status:
-            print(f"{run.path}: {run.status['reason']}")
+    reasons = [f"{run.path}: {run.status['reason']}" for run in found if "reason" in run.status]
+    output.result(
+        "\n".join([aligned(body), *reasons]),
+        [{**run.status, "run": run.path, "state": training.run_state(run), "records": len(run.steps)} for run in found],
+    )
 
 
-def report(path: Path, *, out: Path | None = None, pictures: tuple[Picture, ...] = ("png",)) -> None:
+def _runs(paths: Sequence[Path]) -> list[Run]:
+    """The runs in directories, or below them."""
+    found = {run.path: run for path in paths for run in runs_in(path)}
+    for path in paths:
+        if not any(path == run or path in run.parents for run in found):
+            raise ValueError(f"there are no runs in {path}; make one with: regionscope train {path}/NAME")
+    return list(found.values())
+
+
+def report(
+    path: Path, *, out: Path | None = None, pictures: tuple[Picture, ...] = ("png",), output: Spoken = SPOKEN
+) -> None:
     """Write what a run shows: curves with their phases, planes, a table.
 
     Parameters
@@ -114,10 +153,89 @@ def report(path: Path, *, out: Path | None = None, pictures: tuple[Picture, ...]
         The folder to write to; by default "report" in the run's directory.
     pictures
         The kinds of files for curves and planes: png, svg, pdf, or several.
+    output
+        How the result is printed.
     """
     run = Run.open(path)
     files = write_report(run, out or path / "report", pictures=pictures)
-    print(f"{summary(run)}\n\nwrote {', '.join(map(str, files))}")
+    output.result(f"{summary(run)}\n\nwrote {', '.join(map(str, files))}", {"run": path, "files": files})
+
+
+def compare(
+    paths: tuple[Path, ...] = (Path("runs"),),
+    *,
+    column: str = SIGNAL,
+    out: Path | None = None,
+    lines: int = 14,
+    output: Spoken = SPOKEN,
+) -> None:
+    """Compare runs: one number at every step, a column each. Runs that differ in their seed only are taken together.
+
+    Parameters
+    ----------
+    paths
+        Directories of runs, or folders of them.
+    column
+        What is compared, by its name in `regionscope export`, such as train/local_rank or test_accuracy.
+    out
+        Draw the curves to this .png, .svg or .pdf file, or write them to this .csv, .json or .parquet file.
+    lines
+        Print this many of the steps.
+    output
+        How the result is printed.
+    """
+    check_file("--out", out, (*PICTURES, *TABLES))
+    found = bundled(_runs(paths), column)
+    rows = bundles_as_rows(found)
+    chosen = [rows[i] for i in some_of(len(rows), lines)]
+    body = [["step", *(bundle.name for bundle in found)]]
+    body += [[str(row["step"]), *(_with_error(row, bundle.name) for bundle in found)] for row in chosen]
+    text = [found[0].label, aligned(body)]
+    if len(chosen) < len(rows):
+        text.append(
+            f"{len(chosen)} of {len(rows)} steps; all of them with --lines {len(rows)}, --json or --out FILE.csv"
+        )
+    for bundle in found:
+        if len(bundle.paths) > 1:
+            text.append(f"{bundle.name}: the mean of {len(bundle.paths)} seeds ± its standard error over them")
+    if out is not None and out.suffix in PICTURES:
+        matplotlib.use("agg")
+        from regionscope.plots.curves import compared_runs
+        from regionscope.plots.style import figure_of
+
+        figure_of(compared_runs(found)).savefig(out, dpi=200)
+    elif out is not None:
+        write_rows(rows, out)
+    output.result("\n".join([*text, *([] if out is None else [f"\nwrote {out}"])]), rows)
+
+
+def _with_error(row: dict[str, Any], name: str) -> str:
+    value, error = row.get(name), row.get(f"{name}/stderr")
+    return "-" if value is None else f"{value:.4g}" if error is None else f"{value:.4g} ± {error:.2g}"
+
+
+def export(paths: tuple[Path, ...], *, out: Path | None = None, output: Spoken = SPOKEN) -> None:
+    """Write all numbers that runs recorded, one row a step: as CSV, or as JSON with --json.
+
+    Parameters
+    ----------
+    paths
+        Directories of runs, or folders of them; of several, a column says which.
+    out
+        Write to this .csv, .json or .parquet file instead of printing.
+    output
+        How the result is printed.
+    """
+    check_file("--out", out, TABLES)
+    found = _runs(paths)
+    rows = [({"run": str(run.path)} if len(found) > 1 else {}) | row for run in found for row in run.rows()]
+    if not rows:
+        raise ValueError(f"nothing was recorded in {', '.join(str(run.path) for run in found)} yet")
+    if out is None:
+        print(as_text(rows, ".json" if output.json else ".csv"), end="")
+        return
+    write_rows(rows, out)
+    output.result(f"wrote {len(rows)} rows to {out}", {"rows": len(rows), "out": out})
 
 
 DEMO = Training(
@@ -128,7 +246,7 @@ DEMO = Training(
 )  # fmt: skip
 
 
-def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0) -> None:
+def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, output: Spoken = SPOKEN) -> int:
     """Train a network on a thousand MNIST images and watch its linear regions come and go.
 
     Takes about two minutes on two cores; stopped, it goes on where it was when it is called again.
@@ -141,17 +259,23 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0) ->
         Training steps.
     seed
         Seed of everything that is drawn.
+    output
+        How the result is printed.
     """
-    path, bar = out / "run", sys.stderr.isatty()
-    print(f"784-64x4-10 on 1000 MNIST images, {steps:,} steps of AdamW on the squared error; everything goes to {out}")
+    path, bar = out / "run", not output.quiet
+    output.remark(
+        f"784-64x4-10 on 1000 MNIST images, {steps:,} steps of AdamW on the squared error; everything goes to {out}"
+    )
     torch.set_num_threads(1)  # layers this small are slower on more
     if (path / "run.json").exists():
         run = training.resume(path, show_progress=bar)
     else:
         run = training.train(replace(DEMO, steps=steps, seed=seed), path, show_progress=bar)
     files = write_report(run, out)
-    print(f"\n{summary(run)}\n")
-    if run.has_phases():
-        print(f"boundary crossings at the training images:\n{run.phases()}\n")
-    _say_end(run)
-    print(f"look at {', '.join(map(str, files))}")
+    if not output.json:
+        output.remark(f"\n{summary(run)}\n")
+        if run.has_phases():
+            output.remark(f"boundary crossings at the training images:\n{run.phases()}\n")
+    code = _say_end(run, output)
+    output.remark(f"look at {', '.join(map(str, files))}")
+    return code

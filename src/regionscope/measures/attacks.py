@@ -5,7 +5,7 @@ label's, or the cross-entropy. The lead keeps its slope where the softmax is sat
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +20,16 @@ NORMS = ("Linf", "L2")
 LOSSES = ("margin", "cross-entropy")
 UNBOUNDED = (-math.inf, math.inf)
 MOST_TARGETS = 16  # of many classes only those with the largest outputs are aimed at: each costs a gradient
+
+
+def box_of(data: Sequence[Tensor]) -> tuple[float, float]:
+    """The least and the largest number in all data, also rounded to float32; no bounds if they are all one number.
+
+    >>> box_of([torch.tensor([[0.0, 0.5]]), torch.ones(1, 2)])
+    (0.0, 1.0)
+    """
+    ends = [float(end) for x in data for end in (x.min(), x.max(), x.min().float(), x.max().float())]
+    return (min(ends), max(ends)) if min(ends) < max(ends) else UNBOUNDED
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Curves that were measured while a network trained."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,7 +9,9 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from regionscope.plots.style import add_legend, curve_styles, is_narrow, marked_places, new_axes, new_figure
+from regionscope.runs.bundles import Bundle
 from regionscope.runs.phases import Phases
+from regionscope.runs.run import SIGNAL, Run
 from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
@@ -75,15 +78,54 @@ def training(
     return axes
 
 
+def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
+    """What a run recorded: a measure at every probe, or one column such as "train/local_rank" or "loss".
+
+    With phases if they are those of this measure. By default that is boundary crossings, or what was measured first.
+    """
+    rows = run.rows()
+    columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "step"]
+    told = SIGNAL.split("/")[1]
+    measures = {name.split("/")[1]: None for name in columns if name.count("/") == 1 and not name.startswith("planes/")}
+    what = what or next(iter([name for name in measures if name == told] or [*measures, *columns]), "")
+    shown = {name.split("/")[0]: name for name in columns if name.count("/") == 1 and name.split("/")[1] == what}
+    shown = shown or ({what: what} if what in columns else {})
+    if not shown:
+        raise ValueError(f"{run.path} recorded no {what!r}; it has {', '.join([*measures, *columns]) or 'no records'}")
+
+    def column(name: str) -> list[float]:
+        return [np.nan if row.get(name) is None else row[name] for row in rows]
+
+    errors = {probe: column(f"{name}/stderr") for probe, name in shown.items() if f"{name}/stderr" in columns}
+    found = run.phases() if what in (told, SIGNAL) and run.has_phases() else None
+    curves = {probe: column(name) for probe, name in shown.items()}
+    return curve([row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=run.label(what))
+
+
+def compared_runs(bundles: Sequence[Bundle], ax: Axes | None = None) -> Axes:
+    """A column of several runs over the steps, with bands of ± one standard error: over seeds where there are some."""
+    ax = ax or new_axes(0.45, entries=len(bundles))
+    styles = curve_styles([bundle.name for bundle in bundles])
+    for b in bundles:
+        _draw_curve(np.array(b.steps, float), b.mean, b.stderr, b.name, styles[b.name], ax)
+    _set_log_time(ax, np.array(sorted({step for bundle in bundles for step in bundle.steps}), float))
+    ax.set(xlabel="training step", ylabel=bundles[0].label)
+    add_legend(ax, ax.get_legend_handles_labels()[0])
+    return ax
+
+
 def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:
     styles = curve_styles(curves)
     for name, given in curves.items():
-        y = np.asarray(given, float)
-        ax.plot(t, y, label=name, zorder=3, markevery=marked_places(t), **styles[name])
-        if name in errors:
-            error = np.asarray(errors[name], float)
-            ax.fill_between(t, y - error, y + error, color=styles[name]["color"], alpha=0.2, lw=0, zorder=2)
+        error = np.asarray(errors[name], float) if name in errors else None
+        _draw_curve(t, np.asarray(given, float), error, name, styles[name], ax)
     _set_log_time(ax, t)
+
+
+def _draw_curve(t: Floats, y: Floats, error: Floats | None, name: str, style: dict[str, Any], ax: Axes) -> None:
+    ax.plot(t, y, label=name, zorder=3, markevery=marked_places(t), **style)
+    if error is not None:
+        ax.fill_between(t, y - error, y + error, color=style["color"], alpha=0.2, lw=0, zorder=2)
 
 
 def _set_log_time(ax: Axes, t: Floats) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regionscope.runs.phases import Phases
 from regionscope.runs.run import SIGNAL, Run
-from regionscope.tables import aligned
+from regionscope.tables import aligned, some_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -20,14 +19,30 @@ WIDTH = 8.0  # inches
 
 
 def summary(run: Run, lines: int = 14) -> str:
-    """Some of the recorded steps, evenly chosen, with the means at the training points."""
+    """Some of the recorded steps, evenly chosen, with the means at the training points; what is left out is said."""
     rows = run.rows()
-    names = [n for n in dict.fromkeys(n for row in rows for n in row) if n.startswith("train/") and n.count("/") == 1]
-    names = ["step", *(n for n in ("loss", "train_accuracy", "test_accuracy") if n in rows[0]), *names]
-    names += [n for n in rows[0] if n.startswith("planes/")]
-    chosen = sorted({round(i) for i in np.linspace(0, len(rows) - 1, min(lines, len(rows)))})
-    head = [n.removeprefix("train/").replace("_", " ").replace("planes/", "cells on ") for n in names]
-    return aligned([head, *[[_as_text(rows[i].get(name)) for name in names] for i in chosen]])
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    probes = list(dict.fromkeys(n.split("/")[0] for n in columns if n.count("/") == 1 and not n.startswith("planes/")))
+    probe = "train" if "train" in probes else next(iter(probes), "")
+    names = ["step", *(n for n in ("loss", "train_accuracy", "test_accuracy") if n in columns)]
+    names += [n for n in columns if n.startswith(f"{probe}/") and n.count("/") == 1]
+    names += [n for n in columns if n.startswith("planes/")]
+    chosen = some_of(len(rows), lines)
+    head = [n.removeprefix(f"{probe}/").replace("_", " ").replace("planes/", "cells on ") for n in names]
+    table = aligned([head, *[[_as_text(rows[i].get(name)) for name in names] for i in chosen]])
+    return "\n".join([table, "", *_left_out(run, len(chosen), len(rows), probe, [p for p in probes if p != probe])])
+
+
+def _left_out(run: Run, shown: int, recorded: int, probe: str, others: list[str]) -> list[str]:
+    """What the table is of, and what it leaves out."""
+    said = [] if not probe else [f"measures are means at the probe {probe!r}"]
+    if others:
+        said[-1] += f"; those at {', '.join(others)} are left out"
+    if shown < recorded:
+        said.append(f"{shown} of {recorded} records, evenly chosen; {recorded - shown} are left out")
+    if others or shown < recorded:
+        said.append(f"all numbers: regionscope export {run.path}")
+    return said
 
 
 def _as_text(value: Any) -> str:
@@ -46,7 +61,7 @@ def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("pn
     if not run.steps:
         raise ValueError(f"nothing was recorded in {run.path} yet")
     found = run.phases() if run.has_phases() else None
-    drawn = {"curves": _curves_figure(run, found)}
+    drawn = {"curves": _curves_figure(run)}
     if run.planes(run.steps[-1]):
         drawn["planes"] = _planes_figure(run)
     files = [folder / f"{name}.{kind}" for name in drawn for kind in pictures]
@@ -64,38 +79,29 @@ def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("pn
     return files
 
 
-def _curves_figure(run: Run, found: Phases | None) -> "Figure":
+def _curves_figure(run: Run) -> "Figure":
     """One panel a measure, one curve a probe; accuracies together in the last."""
     import matplotlib.pyplot as plt
 
-    from regionscope.plots.curves import curve
+    from regionscope.plots.curves import curve, recorded
 
     rows = run.rows()
-    steps = [row["step"] for row in rows]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     means = [name for name in columns if name.count("/") == 1 and not name.startswith("planes/")]
-
-    def column(name: str) -> list[float]:
-        return [np.nan if row.get(name) is None else row[name] for row in rows]
-
-    panels: dict[str, list[str]] = {}
-    for name in means:
-        if not name.endswith("accuracy"):
-            panels.setdefault(name.split("/")[1], []).append(name.split("/")[0])
+    measures = list(dict.fromkeys(name.split("/")[1] for name in means if not name.endswith("accuracy")))
     scores = [name for name in ("train_accuracy", "test_accuracy", *means) if name in columns and "accuracy" in name]
-    count = len(panels) + bool(scores)
+    count = len(measures) + bool(scores)
     figure = plt.figure(figsize=(WIDTH, 2.3 * max(1, count)), layout="constrained")
     axes = figure.subplots(max(1, count), 1, sharex=True, squeeze=False)[:, 0]
-    for ax, (measure, probes) in zip(axes, panels.items(), strict=False):
-        curve(
-            steps, {probe: column(f"{probe}/{measure}") for probe in probes}, ax,
-            stderr={probe: column(f"{probe}/{measure}/stderr") for probe in probes},
-            phases=found if measure == SIGNAL.split("/")[1] else None, label=measure.replace("_", " "),
-        )  # fmt: skip
-        ax.set_xlabel("")
+    for ax, measure in zip(axes, measures, strict=False):
+        recorded(run, measure, ax)
+        ax.set(xlabel="", ylabel=run.label(measure).replace(", ", "\n", 1))
     if scores:
-        accuracies: dict[str, ArrayLike] = {name.replace("_", " ").replace("/", ", "): column(name) for name in scores}
-        curve(steps, accuracies, axes[-1], label="accuracy")
+        accuracies: dict[str, ArrayLike] = {
+            name.replace("_", " ").replace("/", ", "): [np.nan if row.get(name) is None else row[name] for row in rows]
+            for name in scores
+        }
+        curve([row["step"] for row in rows], accuracies, axes[-1], label="accuracy")
     axes[-1].set_xlabel("training step")
     return figure
 

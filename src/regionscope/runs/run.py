@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
@@ -24,10 +24,14 @@ from torch import Tensor
 
 from regionscope.files import plain, read_json, read_tensors, write_json, write_tensors
 from regionscope.geometry.plane_cells import PlaneCells
+from regionscope.measures.table import measure_label
 from regionscope.runs.phases import FEWEST, Phases, phases
 from regionscope.runs.record import Record
 from regionscope.tables import write_rows
 from regionscope.types import Model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 VERSION = 1
 SIGNAL = "train/boundary_crossings"  # the curve whose phases are told, if nothing else is said
@@ -240,6 +244,21 @@ class Run:
         known = {option: [row.get(name) for row in rows] for option, name in names.items()}
         complete = {option: values for option, values in known.items() if None not in values}
         return phases(*self.curve(column), **complete)  # type: ignore[arg-type]
+
+    def label(self, column: str) -> str:
+        """A column, or a measure, in words, with the options that it was measured with."""
+        *probe, measure = column.split("/")[:2]
+        told = measure_label(measure, self.config.get("measures", {}).get(measure))
+        return f"{told}, at {probe[0]}" if probe else told
+
+    def plot(self, what: str | None = None, ax: "Axes | None" = None) -> "Axes":
+        """A measure at every probe, or one column, over the steps, with the phases that it tells.
+
+        By default boundary crossings, or what was measured first; see `regionscope.plots.curves.recorded`.
+        """
+        from regionscope.plots.curves import recorded
+
+        return recorded(self, what, ax)
 
     def export(self, path: str | Path) -> None:
         """Write the rows as .csv, .json or .parquet."""

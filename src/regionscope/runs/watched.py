@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from math import inf
 from typing import Any
 
 from torch import Tensor, nn
 
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
+from regionscope.measures.attacks import box_of
 from regionscope.measures.table import MEASURES, measure_named
 from regionscope.points import ARRAYS, as_tensor
 from regionscope.results import joint_estimate
@@ -211,15 +211,8 @@ def _measures_with_options(
         measure.check({option: value for option, value in options.items() if option != "points"})
         found[name] = {**measure.defaults, **(measure.watching or {}), **options}
         if "bounds" in measure.effective({}):  # attacks stay where there can be data, and every record in the same box
-            found[name] = {"bounds": _extremes([points for points, _ in probes.values()]), **found[name]}
+            found[name] = {"bounds": box_of([points for points, _ in probes.values()]), **found[name]}
     return found
-
-
-def _extremes(points: list[Tensor]) -> tuple[float, float]:
-    """The least and the largest number in all points, also rounded to float32; none if they are all one number."""
-    ends = [float(end) for x in points for end in (x.min(), x.max(), x.min().float(), x.max().float())]
-    low, high = min(ends), max(ends)
-    return (low, high) if low < high else (-inf, inf)
 
 
 def _options_in_words(name: str, options: Mapping[str, Any] | Function) -> Any:

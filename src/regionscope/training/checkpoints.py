@@ -84,12 +84,12 @@ def loaded_model(path: str | Path, model: ModelOf = None, *, prefix: str | None 
     named = state if prefix is None else _weights_of(prefix, state, path)
     if model is None or isinstance(model, Architecture):
         architecture = _known_architecture(path, about, model)
-        said = f"{architecture}, as {'the file says' if about else 'was said'}"
+        said = f"{architecture}, as {'the file says' if about else 'you say'}"
         named = _without_prefix(named, _are_numbered)
         network = _network_for(architecture, named, path)
     else:
         network = _module_of(model)
-        said = f"{type(network).__name__}, as was said"
+        said = f"{type(network).__name__}, as you say"
         named = _without_prefix(named, set(network.state_dict()).__eq__)
     cut = next(iter(state), "").removesuffix(next(iter(named), "")) if prefix is None else prefix
     left = f"; {cut!r} is left out of the names of its weights" if cut else ""

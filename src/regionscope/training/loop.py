@@ -143,8 +143,8 @@ def _try(parts: _Parts, config: Training) -> None:
     (probe, (points, labels)), *_ = parts.watched.probes.items()
     one = {probe: (points[:1], None if labels is None else labels[:1])}
     told = {name: parts.watched.measures[name] for name in config.options}
-    for error in observation(parts.model, Watched(one, told, {}, config.seed), 0, {}).failures.values():
-        raise error
+    for what, error in observation(parts.model, Watched(one, told, {}, config.seed), 0, {}).failures.items():
+        raise ValueError(f"{what} cannot be measured so: {error}") from error
 
 
 def _usable_device(name: str) -> torch.device:

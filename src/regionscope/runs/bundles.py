@@ -1,0 +1,79 @@
+"""Runs that are compared; those that differ in their seed only are taken together."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regionscope.runs.run import Run
+from regionscope.types import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A column of runs that differ in their seed only, at the steps that all of them recorded.
+
+    `mean` is over the runs and `stderr` its standard error over them, sd / √runs; of a single run, what it recorded.
+    """
+
+    name: str
+    label: str  # of the column
+    paths: tuple[Path, ...]
+    steps: tuple[int, ...]
+    mean: Floats  # (steps,)
+    stderr: Floats | None  # (steps,)
+
+
+def bundled(runs: Sequence[Run], column: str) -> list[Bundle]:
+    """A column of all runs, those that differ in their seed only together, in the order of the first of each."""
+    alike: dict[str, list[Run]] = {}
+    for run in runs:
+        alike.setdefault(json.dumps(_settings(run), sort_keys=True), []).append(run)
+    settings = [_settings(group[0]) for group in alike.values()]
+    return [_bundle(group, column, _name(group, settings)) for group in alike.values()]
+
+
+def bundles_as_rows(bundles: Sequence[Bundle]) -> list[dict[str, Any]]:
+    """One row for every step that any of them has: "step", and the mean of each by its name, with ".../stderr"."""
+    rows: dict[int, dict[str, Any]] = {step: {"step": step} for step in sorted({s for b in bundles for s in b.steps})}
+    for bundle in bundles:
+        for k, step in enumerate(bundle.steps):
+            rows[step][bundle.name] = float(bundle.mean[k])
+            if bundle.stderr is not None:
+                rows[step][f"{bundle.name}/stderr"] = float(bundle.stderr[k])
+    return list(rows.values())
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """What a run was begun with, but for its seed and what follows from that."""
+    config = run.config.get("training", run.config)
+    return {name: value for name, value in config.items() if name != "seed"}
+
+
+def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
+    """A run by its path; several by the settings that differ from those of others, and how many they are."""
+    if len(runs) == 1:
+        return str(runs[0].path)
+    own = _settings(runs[0])
+    differing = [name for name in own if any(other.get(name) != own[name] for other in others)]
+    return ", ".join([*(f"{name.replace('_', ' ')} {own[name]}" for name in differing), f"{len(runs)} seeds"])
+
+
+def _bundle(runs: Sequence[Run], column: str, name: str) -> Bundle:
+    curves = [dict(zip(*run.curve(column), strict=True)) for run in runs]
+    steps = [step for step in curves[0] if all(step in curve for curve in curves)]
+    if not steps:
+        raise ValueError(f"{', '.join(str(run.path) for run in runs)} have no step with {column} in common")
+    values = np.array([[curve[step] for step in steps] for curve in curves])  # (runs, steps)
+    errors = values.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else _recorded_errors(runs[0], column)
+    paths = tuple(run.path for run in runs)
+    return Bundle(name, runs[0].label(column), paths, tuple(steps), values.mean(axis=0), errors)
+
+
+def _recorded_errors(run: Run, column: str) -> Floats | None:
+    """The standard errors of a column, if each of its values has one."""
+    errors = [row.get(f"{column}/stderr") for row in run.rows_with(column)]
+    return None if None in errors else np.array(errors, float)
