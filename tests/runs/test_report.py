@@ -23,11 +23,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> rs.Run:
 
 
 def test_curves_have_a_panel_a_measure_and_a_hue_a_probe(run: rs.Run) -> None:
-    figure = _curves_figure(run, run.phases())
-    assert [ax.get_ylabel() for ax in figure.axes] == ["boundary crossings", "local rank", "accuracy"]
+    figure = _curves_figure(run)
+    labels = ["boundary crossings\nradius 0.05, directions 25", "local rank\neps 0.1", "accuracy"]
+    assert [ax.get_ylabel() for ax in figure.axes] == labels
     rows = run.rows()
     for ax in figure.axes[:2]:
-        measure = ax.get_ylabel().replace(" ", "_")
+        measure = ax.get_ylabel().split("\n")[0].replace(" ", "_")
         for line in ax.lines:
             probe = str(line.get_label())
             if probe in HUES:
@@ -55,6 +56,6 @@ def test_pictures_are_written_in_the_kinds_asked_for(run: rs.Run, tmp_path: Path
     files = write_report(run, tmp_path, pictures=("svg", "pdf"))
     assert [file.name for file in files] == ["curves.svg", "curves.pdf", "planes.svg", "planes.pdf", "report.md"]
     assert "![curves](curves.svg)" in (tmp_path / "report.md").read_text()
-    assert "<!-- local rank -->" in (tmp_path / "curves.svg").read_text()
+    assert "<!-- local rank" in (tmp_path / "curves.svg").read_text()
     assert (tmp_path / "planes.pdf").read_bytes().startswith(b"%PDF")
     assert not plt.get_fignums()

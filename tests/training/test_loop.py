@@ -257,7 +257,7 @@ def test_a_signal_stops_between_two_steps_and_says_how_to_go_on(tmp_path: Path) 
     assert run_state(rs.Run.open(tmp_path / "run")) == "running"
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode == 128 + signal.SIGTERM, err
     assert f"go on with: regionscope resume {tmp_path / 'run'}" in out
     run = rs.Run.open(tmp_path / "run")
     state = run.latest_state()

@@ -99,7 +99,9 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
     errors = {probe: column(f"{name}/stderr") for probe, name in shown.items() if f"{name}/stderr" in columns}
     found = run.phases() if what in (told, SIGNAL) and run.has_phases() else None
     curves = {probe: column(name) for probe, name in shown.items()}
-    return curve([row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=run.label(what))
+    return curve(
+        [row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=_in_lines(run.label(what))
+    )
 
 
 def compared_runs(bundles: Sequence[Bundle], ax: Axes | None = None) -> Axes:
@@ -109,9 +111,14 @@ def compared_runs(bundles: Sequence[Bundle], ax: Axes | None = None) -> Axes:
     for b in bundles:
         _draw_curve(np.array(b.steps, float), b.mean, b.stderr, b.name, styles[b.name], ax)
     _set_log_time(ax, np.array(sorted({step for bundle in bundles for step in bundle.steps}), float))
-    ax.set(xlabel="training step", ylabel=bundles[0].label)
+    ax.set(xlabel="training step", ylabel=_in_lines(bundles[0].label))
     add_legend(ax, ax.get_legend_handles_labels()[0])
     return ax
+
+
+def _in_lines(label: str) -> str:
+    """The options of a measure below its name."""
+    return label.replace(", ", "\n", 1)
 
 
 def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:

@@ -95,15 +95,21 @@ def _curves_figure(run: Run) -> "Figure":
     axes = figure.subplots(max(1, count), 1, sharex=True, squeeze=False)[:, 0]
     for ax, measure in zip(axes, measures, strict=False):
         recorded(run, measure, ax)
-        ax.set(xlabel="", ylabel=run.label(measure).replace(", ", "\n", 1))
+        ax.set_xlabel("")
     if scores:
         accuracies: dict[str, ArrayLike] = {
             name.replace("_", " ").replace("/", ", "): [np.nan if row.get(name) is None else row[name] for row in rows]
             for name in scores
         }
-        curve([row["step"] for row in rows], accuracies, axes[-1], label="accuracy")
+        curve([row["step"] for row in rows], accuracies, axes[-1], label=_accuracy_label(run))
     axes[-1].set_xlabel("training step")
     return figure
+
+
+def _accuracy_label(run: Run) -> str:
+    """With what it is robust to, if that was asked for."""
+    robust = run.label("robust_accuracy").split(", ")[1:]
+    return "\n".join(["accuracy", f"robust: {robust[0]}", ", ".join(robust[1:])]) if robust else "accuracy"
 
 
 def _planes_figure(run: Run) -> "Figure":

@@ -248,8 +248,8 @@ class Run:
     def label(self, column: str) -> str:
         """A column, or a measure, in words, with the options that it was measured with."""
         *probe, measure = column.split("/")[:2]
-        told = measure_label(measure, self.config.get("measures", {}).get(measure))
-        return f"{told}, at {probe[0]}" if probe else told
+        name, *options = measure_label(measure, self.config.get("measures", {}).get(measure)).split(", ")
+        return ", ".join([f"{name} at {probe[0]}" if probe else name, *options])
 
     def plot(self, what: str | None = None, ax: "Axes | None" = None) -> "Axes":
         """A measure at every probe, or one column, over the steps, with the phases that it tells.
