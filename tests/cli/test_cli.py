@@ -137,7 +137,10 @@ def test_a_function_of_the_user_builds_the_network(tmp_path: Path, monkeypatch: 
         (["--model", "torch.nn:Nothing"], "cannot be imported: AttributeError: .*'Nothing'"),
         (["--model", "vgg"], "--model must be path/to/file.py:function, .* got 'vgg'"),
         (["--model", "builtins:dict"], "model must return a torch.nn.Module, got dict"),
-        (["--model", "torch.nn:Linear"], "torch.nn:Linear takes other --model-args: missing a required argument: 'in_features'"),
+        (
+            ["--model", "torch.nn:Linear"],
+            "takes other --model-args: missing a required argument: 'in_features'",
+        ),
         (["--model", "torch.nn:ReLU"], "does not fit the network: unexpected '0.weight', '0.bias', '2.weight'"),
         (["--model", "cnn", "--activation", "relu"], "a cnn needs the shape of its images too"),
         (["--model", "cnn", "--activation", "relu", "--shape", "1", "8", "8"], "holds too few weights for a cnn"),

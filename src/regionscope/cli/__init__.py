@@ -47,9 +47,10 @@ def main() -> None:
     try:
         code = app()
         sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads any more: what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except (ValueError, TypeError, RuntimeError, OSError, KeyError, MemoryError, ImportError) as error:
-        if _nobody_reads():
-            sys.exit(141)
         reason = error.args[0] if isinstance(error, KeyError) and error.args else error
         sys.exit(f"regionscope: {reason or type(error).__name__}")
     sys.exit(code)
@@ -58,13 +59,3 @@ def main() -> None:
 def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """In one line, without the code that it comes from."""
     print(f"regionscope: {message}", file=sys.stderr)
-
-
-def _nobody_reads() -> bool:
-    """Whether standard output is a pipe whose reader has gone; what is left for it is dropped."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False

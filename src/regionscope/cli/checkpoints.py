@@ -131,6 +131,7 @@ def measure(
     draws: int = MEASURES["local_complexity"].defaults["draws"],
     eps: float = MEASURES["local_rank"].defaults["eps"],
     radius: float = MEASURES["boundary_crossings"].defaults["radius"],
+    allow_smooth: bool = False,
     out: Path | None = None,
     seed: int = 0,
     output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
@@ -161,6 +162,8 @@ def measure(
         Singular values at least this large count for the local rank.
     radius
         Radius of the neighbourhoods for crossings, half the side of the squares in which regions are counted.
+    allow_smooth
+        Take smooth activations such as gelu too, and study the boundaries of units instead of linear regions.
     out
         Write the results to this .json, .csv or .parquet file too.
     seed
@@ -177,7 +180,7 @@ def measure(
     for name in chosen:
         if measure_named(name).needs_labels and not classified:
             raise ValueError(f"{name} needs labels: give those of the points with --labels")
-    net, data, classes = _network_and_points(checkpoint, given, points, labels, count, output)
+    net, data, classes = _network_and_points(checkpoint, given, points, labels, count, output, allow_smooth)
     told: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, "draws": draws},
         "boundary_crossings": {"radius": radius},
@@ -281,7 +284,13 @@ def _network_of(checkpoint: Path, given: Given, points: Path | None, labels: Pat
 
 
 def _network_and_points(
-    checkpoint: Path, given: Given, points: Path | None, labels: Path | None, count: int, output: Output
+    checkpoint: Path,
+    given: Given,
+    points: Path | None,
+    labels: Path | None,
+    count: int,
+    output: Output,
+    allow_smooth: bool = False,
 ) -> tuple[rs.Network, Tensor, Tensor | None]:
     """The network of a checkpoint, the points to measure it at, and their labels if they have any."""
     if count < 1:
@@ -289,7 +298,7 @@ def _network_and_points(
     network = _network_of(checkpoint, given, points, labels, output)
     found = chosen_points(network, points, labels)
     classes = None if found.labels is None else found.labels[:count]
-    return rs.trace(network, found.points[:1]), found.points[:count], classes
+    return rs.trace(network, found.points[:1], allow_smooth=allow_smooth), found.points[:count], classes
 
 
 def _bounds_table(found: list[rs.Bound], terms: bool) -> str:

@@ -54,6 +54,8 @@ def check_file(option: str, path: Path | None, kinds: Sequence[str]) -> None:
     if path is None:
         return
     if path.suffix not in kinds:
-        raise ValueError(f"{option} must end in {', '.join(kinds[:-1])} or {kinds[-1]}, got {path}")
+        raise ValueError(
+            f"{option} must end in {' or '.join(filter(None, [', '.join(kinds[:-1]), kinds[-1]]))}, got {path}"
+        )
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{option} {path} cannot be written: there is no folder {path.parent}")

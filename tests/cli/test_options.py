@@ -1,0 +1,239 @@
+"""Options: checked before the work, read as the help says; and what is printed for whom."""
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cases import mlp
+from torch import nn
+
+import regionscope as rs
+from regionscope.cli import app
+from regionscope.training import loop
+from regionscope.training.checkpoints import Architecture, save_weights
+from regionscope.training.models import ACTIVATIONS
+
+
+def tiny(changed: str = "") -> list[str]:
+    """Options of a training that takes no time, some of them changed."""
+    usual = "--steps 2 --size 50 --test-size 20 --depth 1 --width 4 --points 5 --records 3".split()
+    kept = [pair for pair in zip(usual[::2], usual[1::2], strict=True) if pair[0] not in changed.split()]
+    return [*(word for pair in kept for word in pair), *changed.split()]
+
+
+@pytest.fixture
+def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkpoint in the current folder, with points and labels beside it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    model = mlp(6, 5, 3)
+    save_weights(model.state_dict(), "net.safetensors", Architecture("mlp", "relu"))
+    x = torch.rand(8, 6, generator=torch.Generator().manual_seed(0))
+    np.save("x.npy", x.numpy())
+    np.save("y.npy", model(x).argmax(dim=1).numpy())
+    return Path("net.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("command", "match"),
+    [
+        ("measure net.safetensors --out a.xls", "--out must end in .json, .csv or .parquet, got a.xls"),
+        ("measure net.safetensors --out no/a.csv", "--out no/a.csv cannot be written: there is no folder no"),
+        ("measure net.safetensors mood", "there is no measure 'mood'"),
+        ("measure net.safetensors --count 0", "--count must be at least 1, got 0"),
+        ("measure net.safetensors --labels y.npy", "--labels are those of --points"),
+        ("measure net.safetensors --points z.npy", r"--points must be an .npy file, .* there is none at z.npy"),
+        ("measure net.safetensors robust_accuracy --points x.npy", "robust_accuracy needs labels: give .* --labels"),
+        ("measure net.safetensors --points x.npy --labels short.npy", r"must hold 8 labels, one a point, got \(3,\)"),
+        ("measure net.safetensors --model-args 3", "--model-args go with --model path/to/file.py:function"),
+        ("regions net.safetensors --points x.npy --out a.gif", "--out must end in .png, .svg or .pdf, got a.gif"),
+        ("regions net.safetensors --points x.npy --save a.npy", "--save must end in .npz, got a.npy"),
+        ("regions net.safetensors --points x.npy --around 8", "--around must be numbers of points, 0 to 7, got 8"),
+        ("regions net.safetensors --points x.npy --through 1 -1 2", "must be numbers of points, 0 to 7, got -1"),
+        ("regions net.safetensors --points x.npy --around 1 --through 1 2 3", "give --through or --around"),
+        ("bounds net.safetensors --points x.npy --plot a.gif", "--plot must end in .png, .svg or .pdf, got a.gif"),
+        ("compare nowhere", "there are no runs in nowhere"),
+        ("export nowhere --out a.txt", "--out must end in .json, .csv or .parquet, got a.txt"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_said_before_the_work(
+    net: Path, command: str, match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr(rs, "plane_cells", work)
+    monkeypatch.setattr(rs, "bounds", work)
+    monkeypatch.setattr("regionscope.measures.table.Measure.estimate", work)
+    np.save("short.npy", np.arange(3))
+    with pytest.raises(ValueError, match=match):
+        app(command.split())
+    assert sorted(path.name for path in Path().iterdir()) == ["net.safetensors", "short.npy", "x.npy", "y.npy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ("--measures mood", "there is no measure 'mood'"),
+        ("--measures local_rank --options.local_rank.mood 3", "local_rank has no option 'mood'"),
+        (
+            "--measures boundary_crossings --options.boundary_crossings.radius -3",
+            "train/boundary_crossings cannot be measured so: radius must be positive",
+        ),
+        ("--device cuda:77", "device 'cuda:77' cannot be used here: "),
+        ("--device mood", "device 'mood' cannot be used here: "),
+        ("--records 1", "records must be at least 2, got 1"),
+        ("--depth 0", "depth and width must be at least 1"),
+        ("--dataset nowhere", "nowhere"),
+    ],
+)
+def test_a_rejected_configuration_leaves_no_run_behind(
+    options: str, match: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app(["train", str(tmp_path / "old"), *tiny(), "--measures", "total_variation", "--quiet"])
+    before = rs.Run.open(tmp_path / "old").read(2)
+    for place in (["new"], ["old", "--overwrite"]):
+        with pytest.raises((ValueError, TypeError, OSError), match=match):
+            app(["train", str(tmp_path / place[0]), *place[1:], *tiny(options)])
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert rs.Run.open(tmp_path / "old").read(2) == before
+    assert not capsys.readouterr().out
+
+
+def test_a_run_is_overwritten_if_that_is_asked_for_and_other_files_stay(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    app(["train", str(path), *tiny(), "--measures", "total_variation", "--quiet"])
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(rs.RunExists, match="take another name, resume it, or overwrite it"):
+        app(["train", str(path), *tiny("--width 5 --quiet")])
+    app(["train", str(path), *tiny("--width 5 --steps 4 --measures good_units --overwrite --quiet")])
+    run = rs.Run.open(path)
+    assert run.config["training"]["width"] == 5
+    assert set(run.read(4).probes["train"]) == {"good_units"} and not set(run.steps) - {0, 1, 2, 4}
+    assert (path / "notes.txt").read_text() == "mine"
+
+
+def test_several_measures_follow_their_option(tmp_path: Path) -> None:
+    app(["train", str(tmp_path / "run"), *tiny(), "--measures", "total_variation", "good_units", "--quiet"])
+    assert set(rs.Run.open(tmp_path / "run").read(0).probes["test"]) == {"total_variation", "good_units"}
+
+
+def test_measures_are_named_with_their_option_or_without(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for named in (["total_variation", "local_rank"], ["--measures", "total_variation", "local_rank"]):
+        app(["measure", str(net), *named, "--points", "x.npy", "--json"])
+        assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["total variation", "local rank"]
+
+
+def test_what_was_assumed_is_printed(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app(["measure", str(net), "total_variation", "--points", "x.npy"])
+    assert capsys.readouterr().out.startswith("net.safetensors: mlp with relu, as the file says\n")
+    model = nn.ModuleDict({"model": mlp(6, 5, 3)})
+    torch.save({"state_dict": model.state_dict()}, "light.ckpt")
+    app("measure light.ckpt total_variation --points x.npy --model mlp --activation tanh --allow-smooth".split())
+    said = "light.ckpt: mlp with tanh, as you say; 'model.' is left out of the names of its weights\n"
+    assert capsys.readouterr().out.startswith(said)
+
+
+MINE = """
+from torch import nn
+
+def build(hidden, *, slope=0.0, name="a", bias=True):
+    assert name == "a b" and bias is False
+    return nn.Sequential(nn.Linear(6, hidden, bias=bias), nn.LeakyReLU(slope), nn.Linear(hidden, 3))
+"""
+
+
+def test_arguments_reach_the_function_that_builds_the_network(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("own_build.py").write_text(MINE)
+    model = nn.Sequential(nn.Linear(6, 7, bias=False), nn.LeakyReLU(0.25), nn.Linear(7, 3))
+    torch.save(model.state_dict(), "net.pt")
+    command = "measure net.pt total_variation --points x.npy --json --model own_build:build --model-args".split()
+    app([*command, "7", "slope=0.25", "name=a b", "bias=false"])
+    found = json.loads(capsys.readouterr().out)[0]["mean"]
+    assert found == rs.total_variation(model, torch.from_numpy(np.load("x.npy"))).mean
+    with pytest.raises(ValueError, match="takes other --model-args: got an unexpected keyword argument 'depth'"):
+        app([*command, "7", "depth=3"])
+
+
+def test_labels_of_ones_own_points_are_used_and_attacks_keep_to_the_data(
+    net: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app(["measure", str(net), "robust_accuracy", "--points", "x.npy", "--labels", "y.npy", "--json"])
+    (row,) = json.loads(capsys.readouterr().out)
+    x, y = (torch.from_numpy(np.load(name)) for name in ("x.npy", "y.npy"))
+    box = (float(x.min()), float(x.max()))
+    model = rs.load_model(net)
+    assert row["mean"] == rs.robust_accuracy(model, x, y, bounds=box, generator=torch.Generator().manual_seed(0)).mean
+    assert row["options"] == f"radius 0.03137, norm Linf, bounds {box[0]:.4g} to {box[1]:.4g}"
+
+
+def test_json_is_all_that_is_printed_and_quiet_prints_nothing(
+    net: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def printed(*command: str) -> Any:
+        app([*command, "--json"])
+        found = json.loads(capsys.readouterr().out)
+        app([*command, "--quiet"])
+        assert capsys.readouterr() == ("", "")
+        return found
+
+    regions = printed("regions", str(net), "--points", "x.npy", "--save", "cells.npz")
+    assert regions["regions"] == len(rs.PlaneCells.load("cells.npz")) and regions["certificate"]["holds"] is True
+    assert {row["holds"] for row in printed("bounds", str(net), "--points", "x.npy")} <= {True, None, False}
+    options = ["--overwrite", *tiny(), "--measures", "total_variation"]
+    assert printed("train", "runs/a", *options)["state"] == "finished"
+    app(["train", "runs/b", *options, "--seed", "1", "--quiet"])
+    assert printed("resume", "runs/a")["step"] == 2
+    assert [run["run"] for run in printed("status")] == ["runs/a", "runs/b"]
+    assert printed("report", "runs/a")["files"][-1] == "runs/a/report/report.md"
+    rows = printed("compare", "--column", "train/total_variation")
+    assert [row["step"] for row in rows] == [0, 1, 2]
+
+
+def test_runs_are_exported_as_rows(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in "ab":
+        app(["train", f"runs/{name}", *tiny(), "--measures", "total_variation", "--quiet"])
+    app(["export", "runs/a"])
+    printed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = rs.Run.open("runs/a").rows()
+    assert [{name: float(value) for name, value in row.items() if value} for row in printed] == [
+        {name: float(value) for name, value in row.items() if value is not None} for row in rows
+    ]
+    app(["export", "runs", "--json"])
+    both = json.loads(capsys.readouterr().out)
+    assert [(row["run"], row["step"]) for row in both] == [(f"runs/{n}", s) for n in "ab" for s in (0, 1, 2)]
+    app(["export", "runs/b", "--out", "b.csv"])
+    assert capsys.readouterr().out == "wrote 3 rows to b.csv\n"
+    assert Path("b.csv").read_text().startswith("step,loss,")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    app(["completion", shell])
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("measure", "compare", "model-args", "overwrite", *ACTIVATIONS))
+
+
+def test_warnings_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from regionscope.cli import _say_warning
+
+    _say_warning(UserWarning("step 2 could not be saved"), UserWarning, "loop.py", 3)
+    assert capsys.readouterr().err == "regionscope: step 2 could not be saved\n"
+
+
+def test_training_says_how_to_go_on_when_it_is_stopped_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "_take_step", stopped)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        app(["train", str(tmp_path / "run"), *tiny(), "--measures", "total_variation"])
+    assert f"stopped at once; go on with: regionscope resume {tmp_path / 'run'}" in capsys.readouterr().err
