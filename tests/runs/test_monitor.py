@@ -1,5 +1,6 @@
 """Monitoring: complete, harmless and within its means."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -284,3 +285,32 @@ def test_inequalities_are_recorded_row_by_row(tmp_path: Path) -> None:
     names = [f"train/bounds/{bound.form}/left" for bound in rows if bound.left == bound.left]
     assert len(set(names)) == len(names) > 20
     assert all(rs.Run.open(tmp_path).curve(name)[0] == [0, 1] for name in names)
+
+
+def test_every_option_in_effect_is_in_the_runs_file(tmp_path: Path) -> None:
+    x, y = torch.rand(6, 3) * 4 - 1, torch.arange(6) % 2
+    measures = {"local_complexity": {"sigma": 0.2}, "robust_accuracy": {}, "boundary_crossings": {}}
+    rs.Monitor(mlp(3, 4, 2), {"a": (x, y), "b": 9 * x[:1]}, measures=measures, run=tmp_path / "run").close()
+    told = json.loads((tmp_path / "run" / "run.json").read_text())["config"]["measures"]
+    assert told["local_complexity"].items() >= {"sigma": 0.2, "draws": 2, "directions": 4, "good": True}.items()
+    assert told["boundary_crossings"].items() >= {"radius": 0.05, "directions": 3, "shared_frame": True}.items()
+    values = torch.cat([x, 9 * x[:1]])
+    assert told["robust_accuracy"]["bounds"] == [float(values.min()), float(values.max())]
+    assert told["robust_accuracy"].items() >= {"radius": 8 / 255, "norm": "Linf", "restarts": 1, "steps": 10}.items()
+    assert rs.Run.open(tmp_path / "run").label("boundary_crossings") == "boundary crossings, radius 0.05, directions 3"
+
+
+def test_attacks_keep_to_the_range_of_all_probes_unless_they_are_told_otherwise(monkeypatch: Any) -> None:
+    x = np.array([[0.1, 0.3], [0.7, 0.2]])  # float64, of which float32 rounds beyond the ends
+    model, seen = mlp(2, 4, 2), []
+    y = model(torch.from_numpy(x).float()).argmax(dim=1).numpy()
+
+    def attack(outputs: object, x: Tensor, labels: object, settings: Any, numbers: object) -> Tensor:
+        seen.append(settings.bounds)
+        return x
+
+    monkeypatch.setattr("regionscope.measures.robustness.worst_points", attack)
+    range_of_both = (min(0.1, float(np.float32(0.1))), max(0.7, float(np.float32(0.7))))
+    for options, bounds in (({}, range_of_both), ({"bounds": (-1, 1)}, (-1, 1))):
+        rs.Monitor(model, {"a": (x, y)}, measures={"robust_accuracy": options}, strict=True)(0)
+        assert seen.pop() == bounds

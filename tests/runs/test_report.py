@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 
 import regionscope as rs
 from regionscope.plots.style import HUES
-from regionscope.runs.report import _curves_figure, _planes_figure, write_report
+from regionscope.runs.report import _curves_figure, _planes_figure, summary, write_report
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +59,22 @@ def test_pictures_are_written_in_the_kinds_asked_for(run: rs.Run, tmp_path: Path
     assert "<!-- local rank" in (tmp_path / "curves.svg").read_text()
     assert (tmp_path / "planes.pdf").read_bytes().startswith(b"%PDF")
     assert not plt.get_fignums()
+
+
+def test_the_table_says_what_it_leaves_out(run: rs.Run) -> None:
+    recorded = len(run.steps)
+    shown = summary(run, lines=3).splitlines()
+    assert [int(line.split()[0]) for line in shown[1:4]] == [0, run.steps[round((recorded - 1) / 2)], 40]
+    assert shown[4:] == [
+        "",
+        "measures are means at the probe 'train'; those at test, uniform are left out",
+        f"3 of {recorded} records, evenly chosen; {recorded - 3} are left out",
+        f"all numbers: regionscope export {run.path}",
+    ]
+    assert "records, evenly chosen" not in summary(run)
+
+
+def test_the_table_of_a_run_without_training_points_has_its_measures(tmp_path: Path) -> None:
+    run = rs.Run.create(tmp_path / "run", {})
+    run.record(rs.Record(3, {}, {"grid": {"local_rank": {"mean": 2.5, "stderr": None}}}))
+    assert summary(run).splitlines() == ["step  local rank", "3     2.5", "", "measures are means at the probe 'grid'"]

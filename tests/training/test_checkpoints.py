@@ -213,7 +213,9 @@ class Evil:
 def test_loading_executes_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"weight": Evil()}, "evil.pt")
-    with pytest.raises(ValueError, match=r"evil.pt cannot be read as weights: it holds getattr, and following that would run code"):
+    with pytest.raises(
+        ValueError, match=r"evil.pt cannot be read as weights: it holds getattr, and following that would run code"
+    ):
         load_model("evil.pt", Deep)
     assert not Path("evil").exists()
 

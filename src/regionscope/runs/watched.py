@@ -51,10 +51,21 @@ class Watched:
         """In words and numbers, for the configuration of a run."""
         return {
             "probes": {name: _description(points) for name, (points, _) in self.probes.items()},
-            "measures": {name: _options_in_words(name, options) for name, options in self.measures.items()},
+            "measures": {name: self._options_in_effect(name, told) for name, told in self.measures.items()},
             "planes": list(self.planes),
             "seed": self.seed,
         }
+
+    def _options_in_effect(self, name: str, told: Mapping[str, Any] | Function) -> Any:
+        """All options with which a measure is taken; of a function, its name."""
+        if callable(told):
+            return getattr(told, "__name__", "function")
+        options = measure_named(name).effective(told)
+        if "frame" in options:  # which has no more directions than the points have dimensions
+            options["directions"] = min(
+                options["directions"], *(points[0].numel() for points, _ in self.probes.values())
+            )
+        return options
 
 
 @dataclass(frozen=True)
@@ -213,11 +224,6 @@ def _measures_with_options(
         if "bounds" in measure.effective({}):  # attacks stay where there can be data, and every record in the same box
             found[name] = {"bounds": box_of([points for points, _ in probes.values()]), **found[name]}
     return found
-
-
-def _options_in_words(name: str, options: Mapping[str, Any] | Function) -> Any:
-    """All options that a measure has in effect; of a function, its name."""
-    return getattr(options, "__name__", "function") if callable(options) else measure_named(name).effective(options)
 
 
 def _description(points: Tensor) -> dict[str, Any]:

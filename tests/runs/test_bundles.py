@@ -1,0 +1,81 @@
+"""Runs side by side, and seeds together."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import regionscope as rs
+from regionscope.plots.curves import compared_runs
+from regionscope.runs.bundles import bundled, bundles_as_rows
+
+
+def recorded(path: Path, values: dict[int, float], stderr: float | None = 0.5, **settings: object) -> rs.Run:
+    """A run of one measure, as training writes it."""
+    config = {"training": settings, "measures": {"boundary_crossings": {"radius": 0.1, "directions": 3}}}
+    run = rs.Run.create(path, config)
+    for step, value in values.items():
+        found = {"boundary_crossings": {"mean": value, "stderr": stderr}}
+        run.record(rs.Record(step, {"loss": 2 * value}, {"train": found}))
+    run.close()
+    return rs.Run.open(path)
+
+
+def test_runs_that_differ_in_their_seed_only_are_one_curve_with_a_band(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(3, 4))
+    runs = [
+        recorded(tmp_path / f"seed{k}", dict(zip((0, 1, 2, 5), row, strict=True)), seed=k, width=8)
+        for k, row in enumerate(values)
+    ]
+    other = recorded(tmp_path / "wide", {0: 1.0, 5: 2.0}, seed=0, width=9)
+    together, alone = bundled([*runs, other], "train/boundary_crossings")
+    assert (together.name, alone.name) == ("width 8, 3 seeds", str(tmp_path / "wide"))
+    np.testing.assert_allclose(together.mean, values.mean(axis=0))
+    assert together.stderr is not None and alone.stderr is not None
+    spread = [sum((x - sum(v) / 3) ** 2 for x in v) / 2 for v in values.T]  # the unbiased variance, by hand
+    np.testing.assert_allclose(together.stderr, np.sqrt(np.array(spread) / 3))
+    np.testing.assert_array_equal(alone.stderr, [0.5, 0.5])
+    rows = bundles_as_rows([together, alone])
+    assert [row["step"] for row in rows] == [0, 1, 2, 5]
+    assert alone.name not in rows[1] and rows[3][alone.name] == 2.0
+
+
+def test_seeds_are_compared_where_all_of_them_recorded(tmp_path: Path) -> None:
+    runs = [recorded(tmp_path / f"{k}", {0: k, 3: k, 7 + k: 1.0}, seed=k) for k in range(2)]
+    (bundle,) = bundled(runs, "loss")
+    assert bundle.steps == (0, 3) and bundle.name == "2 seeds"
+    apart = [recorded(tmp_path / f"apart{k}", {k: 1.0}, seed=k) for k in range(2)]
+    with pytest.raises(ValueError, match="have no step with loss in common"):
+        bundled(apart, "loss")
+    with pytest.raises(KeyError, match="has no values for 'mood'"):
+        bundled(runs, "mood")
+
+
+def test_compared_runs_are_drawn_with_their_bands_and_options(tmp_path: Path) -> None:
+    plt.switch_backend("agg")
+    runs = [recorded(tmp_path / f"{k}", {0: k, 3: k + 1.0}, seed=k % 2, width=k // 2) for k in range(3)]
+    ax = compared_runs(bundled(runs, "train/boundary_crossings"))
+    assert ax.get_ylabel() == "boundary crossings at train\nradius 0.1, directions 3"
+    assert [line.get_label() for line in ax.lines] == ["width 0, 2 seeds", str(tmp_path / "2")]
+    np.testing.assert_allclose(np.asarray(ax.lines[0].get_ydata(), float), [0.5, 1.5])
+    assert len(ax.collections) == 2
+    plt.close("all")
+
+
+def test_a_run_draws_a_measure_at_its_probes_or_a_column(tmp_path: Path) -> None:
+    plt.switch_backend("agg")
+    run = recorded(tmp_path / "run", {0: 3.0, 1: 2.0, 5: 1.0})
+    for what, label, values in (
+        (None, "boundary crossings\nradius 0.1, directions 3", [3, 2, 1]),
+        ("train/boundary_crossings", "boundary crossings at train\nradius 0.1, directions 3", [3, 2, 1]),
+        ("loss", "loss", [6, 4, 2]),
+    ):
+        ax = run.plot(what)
+        assert ax.get_ylabel() == label
+        np.testing.assert_array_equal(np.asarray(ax.lines[0].get_ydata(), float), values)
+    axes = plt.figure().subplots()
+    assert run.plot("loss", axes) is axes
+    with pytest.raises(ValueError, match="recorded no 'mood'; it has boundary_crossings, loss"):
+        run.plot("mood")
+    plt.close("all")

@@ -1,0 +1,41 @@
+"""What training says while it goes on."""
+
+import pytest
+
+from regionscope.training import progress
+from regionscope.training.progress import Progress
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_without_a_terminal_there_is_a_line_every_so_often(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    with Progress(10, 40, shown=True) as shown:
+        shown.measuring("measuring local_rank at train")
+        shown.measuring("measuring local_rank at test")  # too soon after the first
+        for _ in range(5):
+            clock.now += 4
+            shown.step(0.25, {"train_accuracy": 0.5, "test_accuracy": 0.125})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "step 10 of 40: measuring local_rank at train",
+        "step 13 of 40: loss 0.25, train 50.0%, test 12.5%, about 01:48 left",
+    ]
+
+
+def test_what_must_be_read_now_is_said_and_nothing_else_if_it_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(0, 5, shown=False) as hidden:
+        hidden.measuring("measuring local_rank at train")
+        hidden.step(1.0, {})
+        hidden.say(f"finishing step {hidden.current}, once more to stop now")
+    assert capsys.readouterr().err == "finishing step 1, once more to stop now\n"
