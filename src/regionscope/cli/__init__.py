@@ -26,7 +26,8 @@ app = cyclopts.App(
 )
 
 
-def completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:
+@app.command(name="completion")
+def _completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:
     """Print a script that completes commands and options; for bash: eval "$(regionscope completion bash)".
 
     Parameters
@@ -37,7 +38,7 @@ def completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = None
     print(app.generate_completion(shell=shell))
 
 
-for command in (regions, measure, bounds, train, resume, status, report, compare, export, demo, completion):
+for command in (regions, measure, bounds, train, resume, status, report, compare, export, demo):
     app.command(command)
 
 

@@ -1,5 +1,6 @@
 """The measures by name, and all that whoever asks for one by name has to know of it."""
 
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,12 +70,12 @@ class Measure:
         >>> MEASURES["local_rank"].effective({"eps": 0.5})
         {'eps': 0.5, 'relative': False, 'method': 'auto'}
         """
-        taken = inspect.signature(self.function).parameters.values()
-        own = {p.name: p.default for p in taken if p.name not in {"model", "data", "labels", *_NO_MATTER}}
+        taken = inspect.signature(self.function).parameters
+        own = {name: taken[name].default for name in self.options if name not in _NO_MATTER}
         return {**own, **self.defaults, **options}
 
 
-_NO_MATTER = {"generator", "differentiable", "batch_size", "show_progress"}  # they change no number that is measured
+_NO_MATTER = {"batch_size", "show_progress"}  # they change no number that is measured
 _TOLD = ("sigma", "eps", "radius", "norm", "bounds", "directions")  # what a number means little without
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from regionscope.plots.style import add_legend, curve_styles, is_narrow, marked_places, new_axes, new_figure
-from regionscope.runs.bundles import Bundle
+from regionscope.runs.bundles import RunBundle
 from regionscope.runs.phases import Phases
 from regionscope.runs.run import SIGNAL, Run
 from regionscope.types import Floats
@@ -104,7 +104,7 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
     )
 
 
-def compared_runs(bundles: Sequence[Bundle], ax: Axes | None = None) -> Axes:
+def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
     """A column of several runs over the steps, with bands of ± one standard error: over seeds where there are some."""
     ax = ax or new_axes(0.45, entries=len(bundles))
     styles = curve_styles([bundle.name for bundle in bundles])

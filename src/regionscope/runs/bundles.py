@@ -13,7 +13,7 @@ from regionscope.types import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Bundle:
+class RunBundle:
     """A column of runs that differ in their seed only, at the steps that all of them recorded.
 
     `mean` is over the runs and `stderr` its standard error over them, sd / √runs; of a single run, what it recorded.
@@ -27,7 +27,7 @@ class Bundle:
     stderr: Floats | None  # (steps,)
 
 
-def bundled(runs: Sequence[Run], column: str) -> list[Bundle]:
+def bundled(runs: Sequence[Run], column: str) -> list[RunBundle]:
     """A column of all runs, those that differ in their seed only together, in the order of the first of each."""
     alike: dict[str, list[Run]] = {}
     for run in runs:
@@ -36,7 +36,7 @@ def bundled(runs: Sequence[Run], column: str) -> list[Bundle]:
     return [_bundle(group, column, _name(group, settings)) for group in alike.values()]
 
 
-def bundles_as_rows(bundles: Sequence[Bundle]) -> list[dict[str, Any]]:
+def bundles_as_rows(bundles: Sequence[RunBundle]) -> list[dict[str, Any]]:
     """One row for every step that any of them has: "step", and the mean of each by its name, with ".../stderr"."""
     rows: dict[int, dict[str, Any]] = {step: {"step": step} for step in sorted({s for b in bundles for s in b.steps})}
     for bundle in bundles:
@@ -62,7 +62,7 @@ def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
     return ", ".join([*(f"{name.replace('_', ' ')} {own[name]}" for name in differing), f"{len(runs)} seeds"])
 
 
-def _bundle(runs: Sequence[Run], column: str, name: str) -> Bundle:
+def _bundle(runs: Sequence[Run], column: str, name: str) -> RunBundle:
     curves = [dict(zip(*run.curve(column), strict=True)) for run in runs]
     steps = [step for step in curves[0] if all(step in curve for curve in curves)]
     if not steps:
@@ -70,7 +70,7 @@ def _bundle(runs: Sequence[Run], column: str, name: str) -> Bundle:
     values = np.array([[curve[step] for step in steps] for curve in curves])  # (runs, steps)
     errors = values.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else _recorded_errors(runs[0], column)
     paths = tuple(run.path for run in runs)
-    return Bundle(name, runs[0].label(column), paths, tuple(steps), values.mean(axis=0), errors)
+    return RunBundle(name, runs[0].label(column), paths, tuple(steps), values.mean(axis=0), errors)
 
 
 def _recorded_errors(run: Run, column: str) -> Floats | None:

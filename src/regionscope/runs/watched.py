@@ -22,7 +22,7 @@ from regionscope.tracing.trace import trace
 from regionscope.tracing.undisturbed import evaluated, unwrapped
 from regionscope.types import Array, Model
 
-Probe = Array | tuple[Array, Array]  # points, perhaps with labels
+Probe = Array | tuple[Array, Array | None]  # points, perhaps with labels
 Function = Callable[..., Any]  # of the model and points: an Estimate, or anything with to_dict
 USUAL = tuple(name for name, m in MEASURES.items() if m.watching is not None and not m.needs_labels)
 
@@ -220,9 +220,9 @@ def _measures_with_options(
         if measure.needs_labels and all(labels is None for _, labels in probes.values()):
             raise ValueError(f"{name} needs labels; give a probe as (points, labels)")
         measure.check({option: value for option, value in options.items() if option != "points"})
-        found[name] = {**measure.defaults, **(measure.watching or {}), **options}
-        if "bounds" in measure.effective({}):  # attacks stay where there can be data, and every record in the same box
-            found[name] = {"bounds": box_of([points for points, _ in probes.values()]), **found[name]}
+        # attacks stay where there can be data, and at every record in the same box
+        box = {"bounds": box_of([points for points, _ in probes.values()])} if "bounds" in measure.options else {}
+        found[name] = {**box, **measure.defaults, **(measure.watching or {}), **options}
     return found
 
 
