@@ -101,10 +101,12 @@ def _say_end(run: Run, output: Output) -> int:
         f"{status['state']} at step {status['step']:,} of {status['steps']:,}: {numbers}",
         f"{len(run.steps)} records in {run.path} ({status['monitoring']})",
     ]
-    if status["state"] == "stopped":
-        lines.append(f"go on with: regionscope resume {run.path}")
+    stopped = status["state"] == "stopped"
+    lines.append(
+        f"go on with: regionscope resume {run.path}" if stopped else f"see it with: regionscope report {run.path}"
+    )
     output.result("\n".join(lines), {"run": run.path, "records": len(run.steps), **status})
-    return 128 + status["signal"] if status["state"] == "stopped" else 0
+    return 128 + status["signal"] if stopped else 0
 
 
 def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:

@@ -294,7 +294,9 @@ def writer_lock(path: Path) -> FileLock:
 def check_no_run(path: str | Path) -> None:
     """An error if there is a run in a directory."""
     if (Path(path) / "run.json").exists():
-        raise RunExists(f"there is a run in {path} already; take another name, resume it, or overwrite it")
+        raise RunExists(
+            f"there is a run in {path} already; take another name, resume it, or overwrite it with --overwrite"
+        )
 
 
 def _remove_run(path: Path) -> None:
