@@ -133,9 +133,13 @@ class _Parts:
 def _parts(config: Training, data: Dataset, device: torch.device) -> _Parts:
     """All that a configuration asks for, or an error that says what cannot be had."""
     model = new_model(config, data.shape, data.outputs).to(device)
-    measures = {name: config.options.get(name, {}) for name in config.measures}
-    watched = Watched.of(probes(config, data), measures, planes(config, data), config.seed)
+    watched = Watched.of(probes(config, data), _measures(config), planes(config, data), config.seed)
     return _Parts(model, new_optimiser(config, model), watched, log_steps(config.steps, config.records))
+
+
+def _measures(config: Training) -> dict[str, dict[str, Any]]:
+    """What is measured, with the options that were given."""
+    return {name: config.options.get(name, {}) for name in config.measures}
 
 
 def _try(parts: _Parts, config: Training) -> None:
@@ -167,7 +171,7 @@ def _go_on(
     device = next(model.parameters()).device
     train_split, test_split = ((x.to(device), y.to(device)) for x, y in (data.train, data.test))
     monitor = Monitor(
-        model, parts.watched.probes, measures=parts.watched.measures, steps=parts.steps, run=run, loggers=loggers,
+        model, parts.watched.probes, measures=_measures(config), steps=parts.steps, run=run, loggers=loggers,
         seed=config.seed, planes=parts.watched.planes,
     )  # fmt: skip
     with monitor, torch.random.fork_rng(devices=[]):
