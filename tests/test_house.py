@@ -32,7 +32,7 @@ HOUSE = {
     "training": "models checkpoints config progress loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
-    "cli": "output models places checkpoints runs __init__",
+    "cli": "output models places checkpoints runs commands __init__",
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
 # above what they take, and imported by it when they are asked for

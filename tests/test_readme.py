@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import regionscope as rs
-from regionscope.cli import app
+from regionscope.cli.commands import app
 from regionscope.training.checkpoints import Architecture, save_weights
 
 README = Path(__file__).parent.parent / "README.md"

@@ -14,7 +14,7 @@ from cases import mlp
 from torch import nn
 
 import regionscope as rs
-from regionscope.cli import app
+from regionscope.cli.commands import app
 from regionscope.training import loop
 from regionscope.training.checkpoints import Architecture, save_weights
 from regionscope.training.models import ACTIVATIONS

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import termios
 import time
+import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import regionscope as rs
+from regionscope.cli import main
 from regionscope.training.loop import run_state
 
 COMMAND = [sys.executable, "-c", "import sys; from regionscope.cli import main; sys.argv[0] = 'regionscope'; main()"]
@@ -108,3 +111,19 @@ def test_on_a_terminal_a_bar_says_what_is_measured(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert b"measuring total_variation at test:" in seen and b"once more to stop now" in seen
     assert b"1000000" in seen and b"step 0 of" not in seen
+
+
+class Loading(ModuleType):
+    """A module that somebody stops while it is loaded."""
+
+    def __getattr__(self, name: str) -> object:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_it_starts_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "regionscope.cli.commands", Loading("regionscope.cli.commands"))
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 130
+    assert capsys.readouterr() == ("", "")

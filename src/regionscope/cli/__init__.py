@@ -3,51 +3,19 @@
 import os
 import sys
 import warnings
-from typing import Any, Literal
-
-import cyclopts
-
-import regionscope as rs
-from regionscope.cli.checkpoints import bounds, measure, regions
-from regionscope.cli.runs import compare, demo, export, report, resume, status, train
-
-CODES = (
-    "Exit codes: 0 done; 1 an error, told in one line; 2 options that there are not; 130 and 143 stopped by Ctrl-C or"
-    " SIGTERM, `regionscope resume` goes on; 141 nobody reads what is printed."
-)
-
-app = cyclopts.App(
-    name="regionscope",
-    help="Shows where a neural network bends.",
-    help_epilogue=CODES,
-    version=rs.__version__,
-    result_action="return_value",
-    default_parameter=cyclopts.Parameter(consume_multiple=True, negative=()),
-)
-
-
-@app.command(name="completion")
-def _completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:
-    """Print a script that completes commands and options; for bash: eval "$(regionscope completion bash)".
-
-    Parameters
-    ----------
-    shell
-        The shell it is for; this one if not given.
-    """
-    print(app.generate_completion(shell=shell))
-
-
-for command in (regions, measure, bounds, train, resume, status, report, compare, export, demo):
-    app.command(command)
+from typing import Any
 
 
 def main() -> None:
     """Run the command line; what a user can mend is said in one line."""
     warnings.showwarning = _say_warning
     try:
+        from regionscope.cli.commands import app  # for seconds, in which Ctrl-C is no error either
+
         code = app()
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.exit(130)
     except BrokenPipeError:  # nobody reads any more: what is left goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
