@@ -4,7 +4,7 @@ import random
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -144,7 +144,7 @@ def _put_back(thing: Any, before: Any) -> None:
         thing.extend(before)
 
 
-def _plain(tensor: Tensor | None) -> bool:
+def _plain(tensor: Tensor | None) -> TypeGuard[Tensor]:
     """Whether there is a tensor, dense memory and nothing else."""
     if tensor is None or type(tensor) not in (Tensor, nn.Parameter):
         return False
