@@ -16,6 +16,8 @@ HOUSE = {
     "machine": "",
     "files": "",
     "tables": "",
+    "compiling": "",
+    "progress": "",
     "tracing": "undisturbed schemas steps calls activations decompositions lifting program operations network ledger"
     " recording forward agreement trace given",
     "geometry": "predicates patterns planes pieces rounding laws modular grids rational tournaments rows kernels"

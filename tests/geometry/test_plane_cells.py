@@ -463,19 +463,6 @@ def test_a_network_without_sites_is_one_cell() -> None:
     assert cells.verify().holds
 
 
-def test_the_first_call_says_that_it_compiles(tmp_path: Path) -> None:
-    code = (
-        "import torch, regionscope as rs\n"
-        "model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())\n"
-        "rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2)))"
-    )
-    run = [sys.executable, "-c", code]
-    first = subprocess.run(run, capture_output=True, text=True, check=True, env={"NUMBA_CACHE_DIR": str(tmp_path)})
-    second = subprocess.run(run, capture_output=True, text=True, check=True, env={"NUMBA_CACHE_DIR": str(tmp_path)})
-    assert "compiling the geometry kernels, once" in first.stderr
-    assert second.stderr == ""
-
-
 def test_a_progress_bar_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     rs.plane_cells(case("dense").model, plane_of(case("dense")), show_progress=True)
     assert "cutting" in capsys.readouterr().err

@@ -10,7 +10,8 @@ Values that differ by no more than `tolerance` are equal. Cells share their vert
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 import numpy as np
-from numba import njit
+
+from regionscope.compiling import njit
 
 
 @njit(cache=True, nogil=True)

@@ -16,8 +16,8 @@ a kernel calls none of another file. The numbers of `predicates` are compiled in
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from regionscope.compiling import njit
 from regionscope.geometry.predicates import (
     DRIFT,
     EPS,

@@ -15,7 +15,7 @@ from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import reduced, remainders
 from regionscope.geometry.patterns import owners
 from regionscope.geometry.segments import Segments
-from regionscope.geometry.sweep import Sweep, exact, say_if_compiling, sweep
+from regionscope.geometry.sweep import Sweep, exact, sweep
 from regionscope.points import as_tensor
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.network import Network, as_rows
@@ -257,7 +257,6 @@ def _cells_along(
 ) -> list[LineCells]:
     """The cells of all curves, cut together by all sites of a frozen network."""
     curves = [_net_points(net, curve) for curve in curves]
-    say_if_compiling()
     made = Segments(curves)
     swept = sweep(net, made, max_cells=max_cells, show_progress=show_progress, certified=certified)
     patterns = swept.patterns()

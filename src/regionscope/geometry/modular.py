@@ -14,9 +14,10 @@ from functools import cache
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
+
+from regionscope.compiling import njit
 
 LARGEST = 2**52  # sums of remainders stay below this
 NUMBERS_SIEVED = 1 << 14  # that are looked through for primes together

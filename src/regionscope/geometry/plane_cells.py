@@ -19,7 +19,7 @@ from regionscope.geometry.patterns import owners
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.subdivision import Subdivision, mean_corners, subdivide
-from regionscope.geometry.sweep import Sweep, exact, say_if_compiling
+from regionscope.geometry.sweep import Sweep, exact
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Indices, Ints, Model
@@ -271,7 +271,6 @@ def plane_cells(
     7
     """
     net = exact(as_network(model, plane.origin[None]))
-    say_if_compiling()
     made, sweep = subdivide(
         net,
         Planes.of(plane),

@@ -7,15 +7,11 @@ values goes a bound on their errors (see `laws`); signs that it does not decide 
 """
 
 import math
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.geometry import kernels, traversals
 from regionscope.geometry.complexes import Complex, Cut, Finish, Outcome, Start
@@ -39,6 +35,7 @@ from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge, cut_by_site
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once, return_freed_memory
+from regionscope.progress import tqdm
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Words
@@ -321,10 +318,3 @@ def exact(net: Network) -> Network:
         what = f" ({', '.join(smooth)})" if smooth else ""
         raise ValueError(f"the network is not piecewise linear{what}: it has no linear regions to find exactly")
     return net.frozen()
-
-
-def say_if_compiling() -> None:
-    """Tell on standard error that the first call takes longer, if the compiled kernels are not cached."""
-    kernel: Any = kernels.cut_cells
-    if not kernel.signatures and not any(Path(kernel._cache.cache_path).glob("kernels.cut_cells-*.nbi")):
-        print("regionscope: compiling the geometry kernels, once, about 10 seconds", file=sys.stderr, flush=True)

@@ -5,7 +5,8 @@ None of them calls another; those that do are together in `kernels`.
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 import numpy as np
-from numba import njit
+
+from regionscope.compiling import njit
 
 
 @njit(cache=True, nogil=True)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.inequalities.bound import Samples
 from regionscope.inequalities.chains import AffineChain
@@ -20,6 +19,7 @@ from regionscope.measures.good import (
 )
 from regionscope.measures.jacobians import Route, chosen_directions, tangent_floats
 from regionscope.measures.rank import ranks
+from regionscope.progress import tqdm
 from regionscope.tracing.network import Network, piece
 
 OUTPUTS = 64  # with more, the Lipschitz constants met on the data are left out

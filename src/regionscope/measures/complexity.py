@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights, usual_slopes
 from regionscope.measures.jacobians import Directions, Route, chosen_directions, tangent_floats
 from regionscope.measures.switches import DenseChain, dense_chain
+from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, Site

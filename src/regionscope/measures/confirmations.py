@@ -6,11 +6,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.subdivision import subdivide
-from regionscope.geometry.sweep import exact, say_if_compiling
+from regionscope.geometry.sweep import exact
 from regionscope.measures.crossings import crossing_mask
 from regionscope.measures.deformation import check_graph
 from regionscope.measures.neighbourhoods import (
@@ -20,6 +19,7 @@ from regionscope.measures.neighbourhoods import (
     passage,
     shared_frame_of,
 )
+from regionscope.progress import tqdm
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Floats, Model
@@ -97,7 +97,6 @@ def confirmed_crossings(
     shared, P = shared_frame_of(net, frame, directions, True, generator)
     assert shared is not None
     check_graph(P)
-    say_if_compiling()
     way = passage(net, chosen_layers(net, None))
     arms = way.arms(shared[None], radius)
     counts = np.zeros((3, len(points), net.layers))

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.geometry.predicates import EPS
 from regionscope.measures.deformation import Deformation, add_squares, graph_sizes
@@ -23,6 +22,7 @@ from regionscope.measures.neighbourhoods import (
 )
 from regionscope.measures.noise import value_errors
 from regionscope.points import ARRAYS
+from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_batches
 from regionscope.tracing.network import Network, Site, as_rows

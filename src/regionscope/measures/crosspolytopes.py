@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regionscope.compiling import njit
 from regionscope.measures.jacobians import DENSE, dense
 from regionscope.tracing.program import Program
 from regionscope.tracing.schemas import aten

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.measures.neighbourhoods import (
     bundles,
@@ -19,6 +18,7 @@ from regionscope.measures.neighbourhoods import (
     shared_frame_of,
 )
 from regionscope.points import ARRAYS
+from regionscope.progress import tqdm
 from regionscope.tracing.given import network_and_batches
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Floats, Model

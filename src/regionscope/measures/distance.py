@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.geometry.predicates import EPS, ROUNDING
 from regionscope.machine import points_at_once
@@ -23,6 +22,7 @@ from regionscope.measures.noise import (
     proved_value_errors,
     slope_errors,
 )
+from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network, Site, as_rows

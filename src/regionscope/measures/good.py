@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.geometry.pieces import pieces
 from regionscope.measures.noise import without_effect
+from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.given import network_and_points, points_kept_at_once

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from tqdm.auto import tqdm
 
 from regionscope.machine import points_at_once
 from regionscope.measures.jacobians import Routes, chosen_directions, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.noise import slope_errors
+from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from tqdm.auto import tqdm
 
 from regionscope.geometry.planes import Planes, check_size
 from regionscope.geometry.subdivision import Subdivision, subdivide
-from regionscope.geometry.sweep import exact, say_if_compiling
+from regionscope.geometry.sweep import exact
 from regionscope.machine import points_at_once
+from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
@@ -50,7 +50,6 @@ def local_region_count(
     points, net = points.cpu(), exact(net)
     at_once = points_at_once(1, batch_size)
     planes = Planes.around(points, radius, axes=axes, generator=generator)
-    say_if_compiling()
 
     def counted(part: Planes) -> Floats:
         made, _ = subdivide(net, part, max_cells=max_cells)

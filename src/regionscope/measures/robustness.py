@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, worst_points
 from regionscope.measures.classification import checked_labels, label_leads
 from regionscope.measures.draws import Draws
+from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 from torch.nn.functional import embedding, pad
+
+from regionscope.compiling import njit
 
 MOSTLY_OPEN = 0.8  # with more open units than this share, picking them is not worth it
 FEW = 64  # nor with fewer directions than this

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from regionscope.machine import points_at_once
 from regionscope.measures.draws import Draws
@@ -21,6 +20,7 @@ from regionscope.measures.jacobians import (
     row_space,
     tangent_floats,
 )
+from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, as_rows

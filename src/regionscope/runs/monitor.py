@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from torch import nn
-from tqdm.auto import tqdm
 
 from regionscope.geometry.planes import Plane
+from regionscope.progress import tqdm
 from regionscope.runs.processes import leaders_choice, leads
 from regionscope.runs.record import Record
 from regionscope.runs.run import Run

@@ -2,8 +2,8 @@
 
 import numpy as np
 import scipy
-from numba import njit
 
+from regionscope.compiling import njit
 from regionscope.types import Floats, Indices
 
 

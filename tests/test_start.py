@@ -1,0 +1,58 @@
+"""A first start on someone else's machine: folders that cannot be written to, notebooks, nothing compiled yet."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import regionscope
+
+USE = (
+    "import torch, regionscope as rs\n"
+    "model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())\n"
+    "assert len(rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2))))\n"
+    "assert rs.boundary_crossings(model, torch.zeros(3, 2), radius=0.1).n == 3\n"
+)
+# what a kernel of IPython without ipywidgets looks like to tqdm
+NOTEBOOK = (
+    "import sys, types\n"
+    "shell = types.SimpleNamespace(config={'IPKernelApp': {}})\n"
+    "sys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda: shell)\n"
+    "sys.modules['ipywidgets'] = None\n"
+    "sys.modules['ipykernel.zmqshell'] = types.ModuleType('ipykernel.zmqshell')\n"
+)
+
+
+def started(code: str, *options: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    run = [sys.executable, *options, "-c", code]
+    return subprocess.run(run, capture_output=True, text=True, check=True, env=kept | environment)
+
+
+def test_the_first_call_says_once_that_it_compiles(tmp_path: Path) -> None:
+    first, second = (started(USE, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert first.stderr.count("\n") == 1 and "compiling its kernels (about 10 seconds), once" in first.stderr
+    assert second.stderr == ""
+
+
+def test_nothing_is_said_of_what_others_compile() -> None:
+    code = "import numba, regionscope.compiling\nassert numba.njit(lambda x: 2 * x)(21) == 42"
+    assert started(code).stderr == ""
+
+
+def test_it_works_without_a_folder_that_can_be_written_to(tmp_path: Path) -> None:
+    package = tmp_path / "regionscope"
+    shutil.copytree(Path(regionscope.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [package, *(path for path in package.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("")  # not even root can make a folder of that name now
+    where = f"import regionscope\nassert regionscope.__file__.startswith({str(tmp_path)!r})\n"
+    found = started(where + USE, HOME="/dev/null", PYTHONPATH=str(tmp_path))
+    assert found.stderr.count("\n") == 1 and "numba found no folder to keep them in" in found.stderr
+
+
+def test_importing_warns_of_nothing_in_a_notebook() -> None:
+    everything = "import regionscope as rs\nfor name in rs.__all__: getattr(rs, name)"
+    assert started(everything, "-W", "error").stderr == ""
+    assert started(NOTEBOOK + everything).stderr == ""
+    assert "IProgress not found" in started(NOTEBOOK + "import tqdm.auto").stderr, "which is what would be seen"
