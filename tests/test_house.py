@@ -11,11 +11,11 @@ import regionscope
 ROOT = Path(regionscope.__file__).parent
 HOUSE = {
     "types": "",
+    "files": "",
+    "tables": "",
     "results": "",
     "points": "",
     "machine": "",
-    "files": "",
-    "tables": "",
     "compiling": "",
     "progress": "",
     "tracing": "undisturbed schemas steps calls activations decompositions lifting program operations network ledger"

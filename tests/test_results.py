@@ -1,5 +1,7 @@
 """Estimates as tables and as pictures."""
 
+import json
+import math
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ from cases import mlp
 from matplotlib.patches import Rectangle
 
 import regionscope as rs
+from regionscope.results import with_error
 
 POINTS = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 
@@ -85,3 +88,60 @@ def test_a_picture_goes_where_it_is_told() -> None:
     ax = rs.total_variation(network(), POINTS).plot()
     ax.clear()
     assert rs.good_units(network(), POINTS).plot(ax) is ax and ax.patches
+
+
+# in words
+
+
+@pytest.mark.parametrize("power", [-12, -5, -4, -1, 0, 3, 6, 7, 9])
+@pytest.mark.parametrize("digits", [1.23456789, 9.96, 1.0])
+def test_a_number_has_as_many_digits_as_its_error(power: int, digits: float) -> None:
+    value, error = digits * 10.0**power, 0.0314159 * 10.0**power
+    words = with_error(value, error).strip("()")
+    number, off = (float(word.replace(")e", "e").partition("e")[0]) for word in words.split(" ± "))
+    scale = 10.0 ** int(words.partition(")e")[2] or 0)
+    assert off * scale == pytest.approx(error, rel=0.02)
+    assert abs(number * scale - value) <= 0.0005001 * 10.0**power
+    assert len(words) < 24
+
+
+def test_an_estimate_is_a_number_and_takes_a_format() -> None:
+    found = rs.total_variation(network(), POINTS)
+    assert float(found) == found.mean
+    assert f"{found:.2f}" == f"{found.mean:.2f} ± {found.stderr:.2f}"
+    assert f"{found}" == str(found) == repr(found)
+    assert with_error(found.mean, found.stderr) in str(found)
+
+
+def test_what_is_a_sum_over_layers_is_called_one() -> None:
+    deep, shallow = rs.local_rank(network(), POINTS, eps=0.1), rs.local_rank(mlp(3, 8, 2), POINTS, eps=0.1)
+    assert deep.label == "local rank, sum over layers" and deep.label in repr(deep)
+    assert deep.to_dict()["label"] == deep.label and deep.name == "local rank"
+    assert shallow.label == "local rank"
+    page = deep._repr_html_()
+    assert "sum over layers" in page and "layer 2" in page and "9 points" in page
+
+
+def wilson_ends(share: float, n: int, z: float) -> tuple[float, float]:
+    """The smallest and largest p on a fine grid that the share is within z standard deviations of."""
+    p = np.linspace(0, 1, 2_000_001)
+    near = p[np.abs(share - p) <= z * np.sqrt(p * (1 - p) / n)]
+    return float(near.min()), float(near.max())
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 7), (7, 7), (1, 1), (30, 100), (1000, 1000)])
+def test_the_error_of_a_share_is_wilsons_and_never_zero(right: int, n: int) -> None:
+    share = rs.Share("accuracy", np.arange(n) < right)
+    low, high = wilson_ends(right / n, n, 1.96)
+    assert share.interval() == pytest.approx((low, high), abs=2e-6)
+    low, high = wilson_ends(right / n, n, 1.0)
+    assert share.stderr == pytest.approx((high - low) / 2, abs=2e-6) and share.stderr > 0
+    assert json.loads(json.dumps(share.to_dict()))["interval"] == list(share.interval())
+
+
+def test_accuracies_are_shares() -> None:
+    labels = network()(POINTS).argmax(dim=1)
+    for attack in ("none", "pgd"):
+        found = rs.robust_accuracy(network(), POINTS, labels, attack, radius=1e-3)
+        assert found.mean == 1.0 and found.stderr > 0 and "(0.701 to 1 at 95 %)" in repr(found)
+    assert math.isnan(rs.Estimate("x", np.zeros(1)).stderr)

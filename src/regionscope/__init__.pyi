@@ -41,7 +41,7 @@ from regionscope.measures.good import good_units as good_units
 from regionscope.measures.rank import local_rank as local_rank, singular_values as singular_values
 from regionscope.measures.region_count import local_region_count as local_region_count
 from regionscope.measures.variation import total_variation as total_variation
-from regionscope.results import Estimate as Estimate
+from regionscope.results import Estimate as Estimate, Share as Share
 
 # how robust is it there?
 from regionscope.measures.distance import (

@@ -1,5 +1,6 @@
 """What a measure returns."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -8,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regionscope.tables import html_table
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """A measure at points: one number a point, and its mean with the standard error over points.
+
+    `float` of it is the mean; printed, the mean and its error have the digits that the error leaves, and a format such
+    as `f"{estimate:.3f}"` is for both.
 
     `exact` says that the number at each point has no error of its own; otherwise `point_stderr` is that error, if it
     can be told. `quantity` says what the number is. `tensor` is the mean with its gradients, if asked for; copies and
@@ -59,16 +65,44 @@ class Estimate:
             return 0.0
         return float("nan") if self.point_stderr is None else float(self.point_stderr[0])
 
+    @property
+    def label(self) -> str:
+        """What the number is called: its name, and that it is a sum if it is one over several layers."""
+        return f"{self.name}, sum over layers" if len(self.layer_numbers) > 1 else self.name
+
+    @property
+    def _number(self) -> str:
+        """The mean with its error, in words."""
+        return with_error(self.mean, self.stderr)
+
+    @property
+    def _kind(self) -> str:
+        return "exact at each point" if self.exact else "estimated"
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.mean:{spec}} ± {self.stderr:{spec}}" if spec else str(self)
+
     def __repr__(self) -> str:
-        kind = "exact at each point" if self.exact else "estimated"
-        return f"Estimate({self.name} = {self.mean:.6g} ± {self.stderr:.2g}, n = {self.n}, {kind})"
+        return f"Estimate({self.label} = {self._number}, n = {self.n}, {self._kind})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = [["", "mean ± s.e."], [self.label, self._number]]
+        if self.per_layer is not None and len(self.layer_numbers) > 1:
+            for number, layer in zip(self.layer_numbers, self.per_layer.T, strict=True):
+                rows.append([f"layer {number}", Estimate("", layer, exact=self.exact)._number])
+        about = [f"{self.n:,} points", self._kind, self.quantity]
+        return html_table(rows, ", ".join(filter(None, about)))
 
     def to_dict(self) -> dict[str, Any]:
         """The summary, ready for JSON."""
         layers = None if self.per_layer is None else self.per_layer.mean(axis=0).tolist()
         return {
-            "name": self.name, "mean": self.mean, "stderr": self.stderr, "n": self.n, "exact": self.exact,
-            "quantity": self.quantity, "per_layer": layers,
+            "name": self.name, "label": self.label, "mean": self.mean, "stderr": self.stderr, "n": self.n,
+            "exact": self.exact, "quantity": self.quantity, "per_layer": layers,
         }  # fmt: skip
 
     @property
@@ -99,6 +133,72 @@ class Estimate:
         from regionscope.plots.estimates import estimate
 
         return estimate(self, ax)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Share(Estimate):
+    """The share of points that something is true of: 1 where it is, 0 elsewhere.
+
+    Where it is true of all points, or of none, the points do not differ, and a standard error from their spread would
+    be 0. So it is Wilson's (1927): half the length of his interval at one standard deviation.
+
+    >>> Share("accuracy", np.ones(10))
+    Estimate(accuracy = 1 (0.722 to 1 at 95 %), n = 10, estimated)
+    """
+
+    @property
+    def stderr(self) -> float:
+        """Half the length of Wilson's interval at one standard deviation."""
+        low, high = self.interval(1.0)
+        return (high - low) / 2
+
+    def interval(self, deviations: float = 1.96) -> tuple[float, float]:
+        """Wilson's confidence interval at so many standard deviations: 95 % by default."""
+        return wilson_interval(self.mean, self.n, deviations)
+
+    @property
+    def _number(self) -> str:
+        low, high = self.interval()
+        return f"{self.mean:.3g} ({low:.3g} to {high:.3g} at 95 %)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """With the interval at 95 %."""
+        return {**super().to_dict(), "interval": list(self.interval())}
+
+
+def wilson_interval(share: float, n: int, deviations: float) -> tuple[float, float]:
+    """Between which shares of a whole p a share of n drawn at random lies within so many standard deviations of p.
+
+    |share - p| <= deviations * sqrt(p (1 - p) / n), solved for p.
+
+    >>> [round(end, 3) for end in wilson_interval(0.0, 10, 1.96)]
+    [0.0, 0.278]
+    """
+    weight = deviations**2 / n
+    centre, half = share + weight / 2, math.sqrt(weight * share * (1 - share) + weight**2 / 4)
+    return max(0.0, (centre - half) / (1 + weight)), min(1.0, (centre + half) / (1 + weight))
+
+
+def with_error(value: float, error: float) -> str:
+    """A number and its standard error, both to the second digit of the error.
+
+    >>> with_error(12.3456, 0.0789), with_error(12345.6, 120.0), with_error(1.2346e-8, 6.7e-10)
+    ('12.346 ± 0.079', '12350 ± 120', '(1.235 ± 0.067)e-08')
+    >>> with_error(3.0, 0.0), with_error(3.0, float("nan"))
+    ('3 ± 0', '3 ± ?')
+    """
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return f"{value:.6g} ± {'?' if math.isnan(error) else f'{error:g}'}"
+    size = max(abs(value), error)
+    if not 1e-4 <= size < 1e7:
+        power = math.floor(math.log10(size))
+        return f"({_rounded_together(value / 10.0**power, error / 10.0**power)})e{power:+03d}"
+    return _rounded_together(value, error)
+
+
+def _rounded_together(value: float, error: float) -> str:
+    digits = 1 - int(f"{error:.1e}".partition("e")[2])  # behind the point
+    return " ± ".join(f"{round(number, digits) + 0.0:.{max(digits, 0)}f}" for number in (value, error))
 
 
 def joint_estimate(parts: Sequence[Estimate], *, interleaved: bool = False) -> Estimate:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,33 @@ def as_text(rows: list[dict[str, Any]], kind: str) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def html_table(rows: Sequence[Sequence[str]], about: str = "") -> str:
+    """Rows of words as a table for notebooks, the first row its head, with a line below.
+
+    >>> html_table([["a", "b"], ["1", "<2"]])
+    '<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>&lt;2</td></tr></table>'
+    """
+
+    def line(row: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+    below = f"<small>{escape(about)}</small>" if about else ""
+    return f"<table>{line(rows[0], 'th')}{''.join(line(row, 'td') for row in rows[1:])}</table>{below}"
+
+
+class Facts:
+    """What can say in a few words what it is, to those who print it and as a table in notebooks."""
+
+    def _facts(self) -> dict[str, object]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'; '.join(f'{what}: {value}' for what, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table([[type(self).__name__, ""], *([what, str(value)] for what, value in self._facts().items())])
 
 
 def write_rows(rows: list[dict[str, Any]], path: Path) -> None:

@@ -322,5 +322,5 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
         kind = "exact at each point" if row["exact"] else "estimated"
         said = ", ".join(filter(None, [kind, row["options"]]))
-        body.append([row["name"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, said])
+        body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, said])
     return aligned(body)

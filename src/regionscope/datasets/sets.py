@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regionscope.datasets import bunny
 from regionscope.datasets.files import DamagedData, DataFile, MissingData, contents, data_root
+from regionscope.tables import Facts
 
 Split = tuple[Tensor, Tensor]
 DIGITS = tuple("0123456789")
@@ -20,8 +21,8 @@ THINGS = tuple("airplane automobile bird cat deer dog frog horse ship truck".spl
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 
 
-@dataclass(frozen=True)
-class Dataset:
+@dataclass(frozen=True, repr=False)
+class Dataset(Facts):
     """Inputs and targets to train and to test on.
 
     `train` and `test` are pairs (x, y): x float32 (n, ...), in [0, 1] for images, and y the classes (n,) or, where
@@ -32,6 +33,14 @@ class Dataset:
     train: Split
     test: Split
     classes: tuple[str, ...]
+
+    def _facts(self) -> dict[str, object]:
+        low, high = (float(end(self.train[0])) for end in (torch.min, torch.max))
+        return {
+            "name": self.name, "train": f"{len(self.train[0]):,}", "test": f"{len(self.test[0]):,}",
+            "inputs": f"{self.shape} in [{low:.3g}, {high:.3g}]",
+            "classes" if self.classes else "targets": self.outputs,
+        }  # fmt: skip
 
     @property
     def shape(self) -> tuple[int, ...]:

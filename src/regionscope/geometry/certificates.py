@@ -18,6 +18,7 @@ from regionscope.geometry.laws import usual_output_errors
 from regionscope.geometry.line_cells import LineCells
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.predicates import EPS, SAFETY
+from regionscope.tables import Facts
 from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Bools, Floats, Indices
@@ -25,8 +26,33 @@ from regionscope.types import Bools, Floats, Indices
 AREA_ERROR = 1e-9  # of the sum of areas, relative to the domain's
 
 
-@dataclass(frozen=True)
-class Certificate:
+class Verdict(Facts):
+    """Says whether it holds, and what is wrong if it does not."""
+
+    cells: int
+    undecided: int
+    checked_exactly: int | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check passed."""
+        return not self.wrong
+
+    @property
+    def wrong(self) -> dict[str, float]:
+        """The checks that failed, by name, with what they counted."""
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "verdict": "holds" if self.holds else "does not hold", "cells": f"{self.cells:,}",
+            **{name.replace("_", " "): f"{value:.3g}" for name, value in self.wrong.items()},
+            "checked exactly": self.checked_exactly, "undecided": self.undecided,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Verdict):
     """What `PlaneCells.verify` found.
 
     Every number comes from forward passes of the network and from the polygons, not from what the search for the cells
@@ -57,17 +83,16 @@ class Certificate:
     wrong_exactly: int
 
     @property
-    def holds(self) -> bool:
-        """Whether every check passed."""
-        wrong = (
-            *(self.unpaired, self.not_convex, self.wrong_inside, self.wrong_across),
-            *(self.wrong_outputs, self.wrong_exactly),
-        )
-        return self.area_error <= AREA_ERROR and self.euler == 1 and not any(wrong)
+    def wrong(self) -> dict[str, float]:
+        """The checks that failed, by name, with what they counted."""
+        counts = ("unpaired", "not_convex", "wrong_inside", "wrong_across", "wrong_outputs", "wrong_exactly")
+        found = {name: getattr(self, name) for name in counts if getattr(self, name)}
+        found |= {} if self.area_error <= AREA_ERROR else {"area_error": self.area_error}
+        return found | ({} if self.euler == 1 else {"euler": self.euler})
 
 
-@dataclass(frozen=True)
-class LineCertificate:
+@dataclass(frozen=True, repr=False)
+class LineCertificate(Verdict):
     """What `LineCells.verify` found, as `Certificate` says it of planes.
 
     `not_in_order` counts breakpoints that are not between their neighbours. `wrong_across` counts breakpoints at which
@@ -87,9 +112,10 @@ class LineCertificate:
     wrong_exactly: int
 
     @property
-    def holds(self) -> bool:
-        """Whether every check passed."""
-        return self.not_in_order + self.wrong_inside + self.wrong_across + self.wrong_exactly == 0
+    def wrong(self) -> dict[str, float]:
+        """The checks that failed, by name, with what they counted."""
+        counts = ("not_in_order", "wrong_inside", "wrong_across", "wrong_exactly")
+        return {name: getattr(self, name) for name in counts if getattr(self, name)}
 
 
 def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.Generator | None = None) -> Certificate:

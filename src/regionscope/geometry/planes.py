@@ -10,13 +10,14 @@ from torch import Tensor
 
 from regionscope.geometry.predicates import COLLINEAR, CONVEX, ORTHONORMAL
 from regionscope.points import as_tensor
+from regionscope.tables import Facts
 from regionscope.types import Array, Floats
 
 SQUARE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 
 
-@dataclass(frozen=True)
-class Plane:
+@dataclass(frozen=True, repr=False)
+class Plane(Facts):
     """The points `origin + u[0] * axes[0] + u[1] * axes[1]` for u in a convex polygon.
 
     `origin` has the shape of an input, `axes` (2, d) are orthonormal rows, d the number of entries of an input, and
@@ -46,6 +47,13 @@ class Plane:
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "domain", _convex(domain))
         object.__setattr__(self, "anchors", as_array(self.anchors).reshape(-1, 2))
+
+    def _facts(self) -> dict[str, object]:
+        ends = zip(self.domain.min(axis=0), self.domain.max(axis=0), strict=True)
+        return {
+            "inputs": tuple(self.origin.shape), "domain": " × ".join(f"[{low:.4g}, {high:.4g}]" for low, high in ends),
+            "corners": len(self.domain), "marked points": len(self.anchors),
+        }  # fmt: skip
 
     @staticmethod
     def through(a: Array, b: Array, c: Array, *, margin: float = 1.0) -> "Plane":

@@ -9,7 +9,7 @@ from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, worst_poi
 from regionscope.measures.classification import checked_labels, label_leads
 from regionscope.measures.draws import Draws
 from regionscope.progress import tqdm
-from regionscope.results import Estimate
+from regionscope.results import Share
 from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Array, Data, Model
@@ -34,7 +34,7 @@ def robust_accuracy(
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
     show_progress: bool = False,
-) -> Estimate:
+) -> Share:
     """The share of points that are classified right after an attack: an upper bound on the true robust accuracy.
 
     A point is right if the output of its label is the largest; a tie is wrong. Only points that are right are attacked,
@@ -68,7 +68,7 @@ def robust_accuracy(
         right.append(stands)
     name = "robust accuracy" if callable(attack) else "accuracy"
     found = torch.cat(right).cpu().double().numpy()
-    return Estimate(name, found, exact=not callable(attack), quantity="share of points")
+    return Share(name, found, exact=not callable(attack), quantity="share of points")
 
 
 def _built_in_attack(settings: Settings, points: Tensor, generator: torch.Generator | None) -> Attack:

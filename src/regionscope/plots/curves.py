@@ -1,6 +1,7 @@
 """Curves that were measured while a network trained."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -16,6 +17,7 @@ from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
+LINE = 28  # letters
 Curves = Mapping[str, ArrayLike]
 
 
@@ -117,8 +119,9 @@ def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
 
 
 def _in_lines(label: str) -> str:
-    """The options of a measure below its name."""
-    return label.replace(", ", "\n", 1)
+    """The options of a measure below its name, in lines that a panel has room for."""
+    name, *options = label.split(", ", 1)
+    return "\n".join([name, *(line for words in options for line in wrap(words, LINE))])
 
 
 def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:

@@ -17,6 +17,7 @@ from regionscope.runs.processes import leaders_choice, leads
 from regionscope.runs.record import Record
 from regionscope.runs.run import Run
 from regionscope.runs.watched import USUAL, Function, Observation, Probe, Watched, observation
+from regionscope.tables import Facts
 from regionscope.tracing.undisturbed import unwrapped
 from regionscope.types import Model
 
@@ -58,7 +59,7 @@ def log_steps(total: int, count: int) -> list[int]:
     return [0, *sorted({round(step) for step in np.geomspace(total, 1, count - 1)})]  # of a single one, the end
 
 
-class Monitor:
+class Monitor(Facts):
     """Records measures of a model at some steps of its training: `monitor(step, loss=...)` in any loop.
 
     `probes` are named sets of points, a tensor or array each or (points, labels). `measures` are names from
@@ -111,6 +112,15 @@ class Monitor:
         self._began: float | None = None
         self.tell: Callable[[str], None] = lambda what: None  # hears what is being measured
         self._records = self._left_out = 0
+
+    def _facts(self) -> dict[str, object]:
+        steps = f"{len(self.steps)}, up to {max(self.steps, default=0)}" if isinstance(self.steps, list) else "chosen"
+        return {
+            "model": type(unwrapped(self.model)).__name__,
+            "probes": ", ".join(f"{name} ({len(points)} points)" for name, (points, _) in self.watched.probes.items()),
+            "measures": ", ".join(self.watched.measures), "steps": "all" if self.steps is None else steps,
+            "run": "none" if self.run is None else self.run.path, "so far": self.cost,
+        }  # fmt: skip
 
     def due(self, step: int) -> bool:
         """Whether this step is to be recorded, as far as the steps say."""

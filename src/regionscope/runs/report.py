@@ -28,7 +28,7 @@ def summary(run: Run, lines: int = 14) -> str:
     names += [n for n in columns if n.startswith(f"{probe}/") and n.count("/") == 1]
     names += [n for n in columns if n.startswith("planes/")]
     chosen = some_of(len(rows), lines)
-    head = [n.removeprefix(f"{probe}/").replace("_", " ").replace("planes/", "cells on ") for n in names]
+    head = [_head(run, n.removeprefix(f"{probe}/")) for n in names]
     table = aligned([head, *[[_as_text(rows[i].get(name)) for name in names] for i in chosen]])
     return "\n".join([table, "", *_left_out(run, len(chosen), len(rows), probe, [p for p in probes if p != probe])])
 
@@ -43,6 +43,10 @@ def _left_out(run: Run, shown: int, recorded: int, probe: str, others: list[str]
     if others or shown < recorded:
         said.append(f"all numbers: regionscope export {run.path}")
     return said
+
+
+def _head(run: Run, name: str) -> str:
+    return name.replace("_", " ").replace("planes/", "cells on ") + (", sum" if run.is_sum(name) else "")
 
 
 def _as_text(value: Any) -> str:

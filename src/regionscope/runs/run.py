@@ -27,7 +27,7 @@ from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.measures.table import measure_label
 from regionscope.runs.phases import FEWEST, Phases, phases
 from regionscope.runs.record import Record
-from regionscope.tables import write_rows
+from regionscope.tables import Facts, write_rows
 from regionscope.types import Model
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class RunLocked(RuntimeError):
     """Another process writes to that run."""
 
 
-class Run:
+class Run(Facts):
     """One training run on disk. Make it with `create`, go on with `resume`, read with `open`."""
 
     def __init__(self, path: str | Path, lock: FileLock | None = None) -> None:
@@ -58,6 +58,15 @@ class Run:
             )
         self.config: dict[str, Any] = about["config"]
         self.versions: dict[str, str] = about["versions"]
+
+    def _facts(self) -> dict[str, object]:
+        steps = self.steps
+        return {
+            "path": self.path, "state": self.status.get("state", "recorded"),
+            "records": f"{len(steps)}, from step {steps[0]} to {steps[-1]}" if steps else 0,
+            "measures": ", ".join(self.config.get("measures") or ()) or "none",
+            "probes": ", ".join(self.config.get("probes") or ()) or "none",
+        }  # fmt: skip
 
     # making and opening
 
@@ -249,7 +258,12 @@ class Run:
         """A column, or a measure, in words, with the options that it was measured with."""
         *probe, measure = column.split("/")[:2]
         name, *options = measure_label(measure, self.config.get("measures", {}).get(measure)).split(", ")
-        return ", ".join([f"{name} at {probe[0]}" if probe else name, *options])
+        summed = ["sum over layers"] if self.is_sum(measure) else []
+        return ", ".join([f"{name} at {probe[0]}" if probe else name, *summed, *options])
+
+    def is_sum(self, measure: str) -> bool:
+        """Whether a measure has been added up over several layers."""
+        return any(name.endswith(f"/{measure}/layer2") for row in self.rows()[:1] for name in row)
 
     def plot(self, what: str | None = None, ax: "Axes | None" = None) -> "Axes":
         """A measure at every probe, or one column, over the steps, with the phases that it tells.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regionscope.points import as_tensor
-from regionscope.tables import aligned
+from regionscope.tables import aligned, html_table
 from regionscope.tracing.program import Held, OnValue, Program
 from regionscope.types import Array
 
@@ -225,11 +225,18 @@ class Network:
 
     def __str__(self) -> str:
         """A table of the sites."""
+        return f"{aligned(self._rows())}\n{self!r}"
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        return html_table(self._rows(), repr(self))
+
+    def _rows(self) -> list[tuple[str, ...]]:
         rows = [("layer", "site", "kind", "breakpoints", "shape", "units")]
         for s in self.sites:
             breakpoints = ", ".join(f"{b:g}" for b in s.breakpoints)
             rows.append((str(s.layer), s.name, s.kind, breakpoints, "×".join(map(str, s.shape)), str(s.units)))
-        return f"{aligned(rows)}\n{self!r}"
+        return rows
 
     def __repr__(self) -> str:
         kind = "piecewise linear" if self.piecewise_linear else "not piecewise linear: unit boundaries only"

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from regionscope.datasets.sets import Dataset, Split
-from regionscope.progress import tqdm
 from regionscope.runs.monitor import Logger, Monitor, log_steps
 from regionscope.runs.run import Run, RunLocked, check_no_run, writer_lock
 from regionscope.runs.watched import Watched, observation

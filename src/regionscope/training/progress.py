@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tqdm.auto import tqdm
+from regionscope.progress import tqdm
 
 SECONDS = 10.0  # between two lines
 

@@ -1,0 +1,98 @@
+"""What is seen of a thing that is printed, or is the last line of a notebook's cell."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cases import mlp
+
+import regionscope as rs
+
+POINTS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+PLANE = rs.Plane.through(*POINTS[:3])
+
+
+def network() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return mlp(3, 8, 8, 2)
+
+
+def monitor(folder: Path) -> rs.Monitor:
+    with rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"], run=folder / "run") as made:
+        for step in (0, 5):
+            made(step)
+    return made
+
+
+THINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "plane": (lambda _: PLANE, r"Plane\(inputs: \(3,\); domain: \[-.*\] × \[.*\]; corners: 4; marked points: 3\)"),
+    "dataset": (
+        lambda _: rs.dataset("mnist-sample"),
+        r"Dataset\(name: mnist-sample; train: 1,000; test: 1,000; inputs: \(1, 28, 28\) in \[0, 1\]; classes: 10\)",
+    ),
+    "run": (
+        lambda folder: rs.Run.open(monitor(folder).run.path),  # type: ignore[union-attr]
+        r"Run\(path: .*run; .*; records: 2, from step 0 to 5; measures: total_variation; probes: train\)",
+    ),
+    "monitor": (
+        monitor,
+        r"Monitor\(model: .*; probes: train \(6 points\); measures: total_variation; steps: all; run: .*; so far: 2",
+    ),
+    "certificate": (
+        lambda _: rs.plane_cells(network(), PLANE).verify(),
+        r"Certificate\(verdict: holds; cells: \d+; checked exactly: 8; undecided: 0\)",
+    ),
+    "line certificate": (
+        lambda _: rs.line_cells(network(), POINTS[0], POINTS[1]).verify(),
+        r"LineCertificate\(verdict: holds; cells: \d+; ",
+    ),
+    "estimate": (lambda _: rs.total_variation(network(), POINTS), r"Estimate\(total variation = .* ± .*, n = 6, "),
+    "network": (lambda _: rs.trace(network(), POINTS), r"Network\(2 sites, 16 units, 2 layers, piecewise linear\)"),
+}
+
+
+class Cells(HTMLParser):
+    """The text of a page, and an error for a tag that is not closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_things_say_in_a_line_and_in_a_table_what_they_are(name: str, tmp_path: Path) -> None:
+    make, line = THINGS[name]
+    thing = make(tmp_path)
+    assert len(repr(thing)) < 300 + len(str(tmp_path)) and "\n" not in repr(thing)
+    assert re.match(line, repr(thing)), repr(thing)
+    assert len(Cells(thing._repr_html_()).text) > 3
+
+
+def test_a_certificate_names_what_is_wrong() -> None:
+    found = rs.plane_cells(network(), PLANE).verify()
+    wrong = replace(found, wrong_inside=3, euler=2, area_error=0.5)
+    assert not wrong.holds and wrong.wrong == {"wrong_inside": 3, "euler": 2, "area_error": 0.5}
+    assert "verdict: does not hold" in repr(wrong) and "wrong inside: 3" in repr(wrong)
+    line = replace(rs.line_cells(network(), POINTS[0], POINTS[1]).verify(), not_in_order=1)
+    assert not line.holds and "not in order: 1" in repr(line)
+
+
+def test_names_of_files_do_not_become_tags(tmp_path: Path) -> None:
+    assert "&lt;b&gt;" in monitor(tmp_path / "<b>")._repr_html_()
