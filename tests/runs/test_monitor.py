@@ -314,3 +314,53 @@ def test_attacks_keep_to_the_range_of_all_probes_unless_they_are_told_otherwise(
     for options, bounds in (({}, range_of_both), ({"bounds": (-1, 1)}, (-1, 1))):
         rs.Monitor(model, {"a": (x, y)}, measures={"robust_accuracy": options}, strict=True)(0)
         assert seen.pop() == bounds
+
+
+def test_a_network_is_watched_as_its_model_is(tmp_path: Path) -> None:
+    model = network().eval()
+    found = []
+    for name, given in (("model", model), ("network", rs.trace(model, POINTS))):
+        with rs.Monitor(given, {"train": (POINTS.double().numpy(), LABELS.numpy())}, measures=ALL, strict=True,
+                        planes={"three": rs.Plane.through(*POINTS[:3])}, run=tmp_path / name) as monitor:  # fmt: skip
+            found.append(monitor(0))
+            model[0].weight.data.mul_(2)
+            found.append(monitor(1))
+            model[0].weight.data.div_(2)
+    model_before, model_after, before, after = (record.flat() for record in found if record is not None)
+    assert before == model_before and after == model_after != before
+    kept, whole = (rs.Run.open(tmp_path / name).weights(1) for name in ("network", "model"))
+    assert kept.keys() == whole.keys() - {"1.num_batches_tracked"}, "all that the function depends on"
+    assert all(torch.equal(kept[name], whole[name]) for name in kept)
+
+
+def test_a_measure_of_ones_own_returns_a_number_or_one_a_point() -> None:
+    own: dict[str, Any] = {
+        "number": lambda model, x: 3,
+        "tensor": lambda model, x: model(x).sum(),
+        "points": lambda model, x: model(x)[:, :1],
+        "array": lambda model, x: model(x)[:, 0].detach().double().numpy(),
+        "list": lambda model, x: model(x)[:, 0].tolist(),
+    }
+    model = network().eval()
+    record = rs.Monitor(model, {"x": POINTS}, measures=own, strict=True)(0)
+    assert record is not None
+    values, numbers = model(POINTS)[:, 0].detach().double().numpy(), record.flat()
+    assert (numbers["x/number"], numbers["x/number/stderr"]) == (3.0, None)
+    assert numbers["x/tensor"] == pytest.approx(float(model(POINTS).sum()))
+    for name in ("points", "array", "list"):
+        assert numbers[f"x/{name}"] == pytest.approx(values.mean())
+        assert numbers[f"x/{name}/stderr"] == pytest.approx(values.std(ddof=1) / len(values) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"), [("text", "wrong returned str"), (torch.zeros(5), r"wrong returned shape \(5,\) at 12")]
+)
+def test_what_is_no_number_is_refused_with_what_a_measure_returns(returned: Any, message: str) -> None:
+    monitor = rs.Monitor(network(), {"x": POINTS}, measures={"wrong": lambda model, x: returned}, strict=True)
+    with pytest.raises((TypeError, ValueError), match=f"of your own returns a number.*{message}"):
+        monitor(0)
+
+
+def test_points_without_a_name_are_refused() -> None:
+    with pytest.raises(TypeError, match=r'probes are sets of points by name, such as {"train": x}, got Tensor'):
+        rs.Monitor(network(), POINTS)  # type: ignore[arg-type]

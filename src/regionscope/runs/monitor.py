@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from regionscope.geometry.planes import Plane
 from regionscope.progress import tqdm
@@ -18,6 +18,7 @@ from regionscope.runs.record import Record
 from regionscope.runs.run import Run
 from regionscope.runs.watched import USUAL, Function, Observation, Probe, Watched, observation
 from regionscope.tables import Facts
+from regionscope.tracing.network import Network
 from regionscope.tracing.undisturbed import unwrapped
 from regionscope.types import Model
 
@@ -62,13 +63,14 @@ def log_steps(total: int, count: int) -> list[int]:
 class Monitor(Facts):
     """Records measures of a model at some steps of its training: `monitor(step, loss=...)` in any loop.
 
-    `probes` are named sets of points, a tensor or array each or (points, labels). `measures` are names from
-    `rs.MEASURES`, or {name: options}, or {name: function of the model and points}, such as {"bounds": rs.bounds}; the
-    option `points` takes only the first so many, and by default local complexity is estimated with few draws and
-    directions at each point. `steps` says when: numbers such as `rs.log_steps` gives, or a function of the step; always
-    if not given.
-    `planes` are named planes on which the exact regions are recorded, `checkpoints` keeps the weights of each record.
-    All goes to the directory `run`, and as flat numbers to the `loggers`. `resume` goes on with the run that is there.
+    The model may be a `Network` of it, made by `rs.trace`. `probes` are named sets of points, a tensor or array each or
+    (points, labels). `measures` are names from `rs.MEASURES`, or {name: options}, or {name: function of the model and
+    points}, which returns a number, one a point (their mean is recorded with its error), or what has `to_dict`, such as
+    {"bounds": rs.bounds}; the option `points` takes only the first so many, and by default local complexity is
+    estimated with few draws and directions at each point. `steps` says when: numbers such as `rs.log_steps` gives, or a
+    function of the step; always if not given. `planes` are named planes on which the exact regions are recorded,
+    `checkpoints` keeps the weights of each record. All goes to the directory `run`, and as flat numbers to the
+    `loggers`. `resume` goes on with the run that is there.
 
     Training is the same bit for bit with a monitor and without: measures draw from generators of their own (`seed`),
     in evaluation mode, and leave gradients, buffers, modes and random states alone. With a `budget`, a share of the
@@ -84,7 +86,7 @@ class Monitor(Facts):
 
     def __init__(
         self,
-        model: Model,
+        model: Model | Network,
         probes: Mapping[str, Probe],
         *,
         measures: Iterable[str] | Mapping[str, Mapping[str, Any] | Function] = USUAL,
@@ -197,8 +199,7 @@ class Monitor(Facts):
         return {"model": str(unwrapped(self.model)), **self.watched.to_dict(), "steps": steps}
 
     def _write(self, seen: Observation) -> None:
-        model, record = unwrapped(self.model), seen.record
-        weights = model.state_dict() if self.checkpoints and isinstance(model, nn.Module) else None
+        record, weights = seen.record, self._weights() if self.checkpoints else None
         if self.run is not None:
             with self._disk_forgiven(f"step {record.step}"):
                 self.run.record(record, weights=weights, planes=seen.cells)
@@ -208,6 +209,12 @@ class Monitor(Facts):
         if self.show_progress:
             shown = ", ".join(f"{name} {value:.4g}" for name, value in values.items() if name.count("/") < 2)
             tqdm.write(f"step {record.step}: {shown}")
+
+    def _weights(self) -> Mapping[str, Tensor] | None:
+        model = unwrapped(self.model)
+        if isinstance(model, Network):
+            return model.weights or None
+        return model.state_dict() if isinstance(model, nn.Module) else None
 
     @contextmanager
     def _disk_forgiven(self, what: str) -> Iterator[None]:

@@ -7,14 +7,16 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
+from regionscope.inequalities.bound import Bound
 from regionscope.measures.attacks import box_of
 from regionscope.measures.table import MEASURES, measure_named
 from regionscope.points import ARRAYS, as_tensor
-from regionscope.results import joint_estimate
+from regionscope.results import Estimate, joint_estimate
 from regionscope.runs.processes import from_every_process, leads, own_part
 from regionscope.runs.record import Finding, Record
 from regionscope.tracing.network import Network
@@ -23,7 +25,8 @@ from regionscope.tracing.undisturbed import evaluated, unwrapped
 from regionscope.types import Array, Model
 
 Probe = Array | tuple[Array, Array | None]  # points, perhaps with labels
-Function = Callable[..., Any]  # of the model and points: an Estimate, or anything with to_dict
+Function = Callable[..., Any]  # of the model and points: numbers, an Estimate, or anything with to_dict
+OWN = "a measure of your own returns a number, one a point, or an Estimate"
 USUAL = tuple(name for name, m in MEASURES.items() if m.watching is not None and not m.needs_labels)
 
 
@@ -44,6 +47,8 @@ class Watched:
         seed: int,
     ) -> "Watched":
         """What a user asks for, if it makes sense, with the options that suit watching."""
+        if not isinstance(probes, Mapping):
+            raise TypeError(f'probes are sets of points by name, such as {{"train": x}}, got {type(probes).__name__}')
         points = {name: _points_and_labels(name, probe) for name, probe in probes.items()}
         return Watched(points, _measures_with_options(measures, points), dict(planes), seed)
 
@@ -78,7 +83,7 @@ class Observation:
 
 
 def observation(
-    model: Model, watched: Watched, step: int, scalars: Mapping[str, float],
+    model: Model | Network, watched: Watched, step: int, scalars: Mapping[str, float],
     tell: Callable[[str], None] = lambda what: None,
 ) -> Observation:  # fmt: skip
     """Look at a model once; it is left as it was. Each process measures its part of the points, the first all planes.
@@ -96,7 +101,7 @@ def observation(
             for name, options in watched.measures.items():
                 tell(f"measuring {name} at {probe}")
                 if callable(options):
-                    found[probe, name] = _outcome(partial(_own_finding, options, model, x))
+                    found[probe, name] = _outcome(partial(_own_finding, name, options, model, x))
                 else:
                     shared[probe, name] = _outcome(partial(_part, name, network, x, y, watched.seed, options))
         cells = {}
@@ -134,8 +139,10 @@ def _outcome(function: Callable[[], Any]) -> Any:
         return error
 
 
-def _networks_of(model: Model) -> Callable[[Tensor], Network]:
+def _networks_of(model: Model | Network) -> Callable[[Tensor], Network]:
     """A function that gives the network for points; of their shape it is traced when it is first asked for."""
+    if isinstance(model, Network):
+        return lambda x: model
     networks: dict[object, Network] = {}
 
     def network(x: Tensor) -> Network:
@@ -169,24 +176,33 @@ def _together(parts: list[Any]) -> Finding | Exception | None:
     return joint_estimate(estimates, interleaved=True).to_dict() if estimates else None
 
 
-def _own_finding(function: Function, model: Model, points: Tensor) -> Finding | None:
-    """What a function of the user's returns: an estimate or its like, inequalities, a number, or None."""
+def _own_finding(name: str, function: Function, model: Model | Network, points: Tensor) -> Finding | None:
+    """What a function of the user's returns: an estimate or its like, inequalities, numbers, or None."""
     found = function(model, points)
-    if isinstance(found, list):
-        return {bound.form: bound.to_dict() for bound in found}
     if found is None or hasattr(found, "to_dict"):
         return None if found is None else dict(found.to_dict())
-    return {"mean": float(found), "stderr": None}
+    if isinstance(found, list) and found and isinstance(found[0], Bound):
+        return {bound.form: bound.to_dict() for bound in found}
+    try:
+        values = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{OWN}; {name} returned {type(found).__name__}") from None
+    if values.size == 1:
+        return {"mean": float(values.item()), "stderr": None}
+    if values.shape not in {(len(points),), (len(points), 1)}:
+        raise ValueError(f"{OWN}; {name} returned shape {values.shape} at {len(points)} points")
+    return Estimate(name, values.ravel()).to_dict()
 
 
-def _cells(model: Model, network: Callable[[Tensor], Network], plane: Plane) -> PlaneCells:
+def _cells(model: Model | Network, network: Callable[[Tensor], Network], plane: Plane) -> PlaneCells:
     return plane_cells(network(_on_its_device(model, plane.origin[None], None)[0]), plane)
 
 
-def _on_its_device(model: Model, points: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _on_its_device(model: Model | Network, points: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """The probe where the model is by now, in its dtype: trainers move models about."""
-    parameters = model.parameters() if isinstance(model, nn.Module) else ()
-    parameter = next((p for p in parameters if p.is_floating_point()), None)
+    tensors = model.parameters() if isinstance(model, nn.Module) else ()
+    tensors = model.weights.values() if isinstance(model, Network) else tensors
+    parameter = next((p for p in tensors if p.is_floating_point()), None)
     if parameter is None:
         return points, labels
     return points.to(parameter.device, parameter.dtype), None if labels is None else labels.to(parameter.device)
@@ -196,7 +212,7 @@ def _on_its_device(model: Model, points: Tensor, labels: Tensor | None) -> tuple
 
 
 def _points_and_labels(name: str, probe: Probe) -> tuple[Tensor, Tensor | None]:
-    points, labels = probe if isinstance(probe, tuple | list) else (probe, None)
+    points, labels = probe if isinstance(probe, tuple | list) and len(probe) == 2 else (probe, None)
     if not isinstance(points, ARRAYS) or not len(points):
         raise ValueError(f"probe {name!r} must be a tensor of points or (points, labels), got {type(probe).__name__}")
     if labels is not None and len(labels) != len(points):

@@ -106,6 +106,11 @@ class Network:
         """The number of layers: the largest depth of a site."""
         return max((site.layer for site in self.sites), default=0)
 
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The model's own tensors that it is made of, by their names in the model, as they are now."""
+        return {held.path: held.tensor for held in self.program.held.values() if isinstance(held, Held)}
+
     def __call__(self, x: Array, *, batch_size: int | None = None) -> Tensor:
         """The network's output at points x (n, *input_shape)."""
         return self._batched(lambda points: [self.outputs(points)], x, batch_size)[0]
