@@ -415,10 +415,26 @@ def test_lightning_measures_a_part_and_logs_to_lightnings_logger(tmp_path: Path)
     )
     fitted(L, lightning_module(L), [callback], logger=CSVLogger(tmp_path, "logs", ""), log_every_n_steps=1)
     rows = [row for row in table(tmp_path / "logs" / "metrics.csv") if row["train/total_variation"]]
-    assert [row["step"] for row in rows] == ["0", "2"]
     run = Run.open(tmp_path / "r")
     assert "0.weight" in run.weights(2)
     assert float(rows[1]["train/total_variation"]) == run.read(2).probes["train"]["total_variation"]["mean"]
+
+
+def test_lightnings_loggers_have_measures_at_the_step_of_what_lightning_logs(tmp_path: Path) -> None:
+    import lightning.pytorch as L
+    from lightning.pytorch.loggers import CSVLogger
+
+    from regionscope.integrations.lightning import RegionScopeCallback
+
+    callback = RegionScopeCallback({"train": POINTS}, measures=["total_variation"], steps=[4, 8], run=tmp_path / "r")
+    fitted(L, lightning_module(L), [callback], logger=CSVLogger(tmp_path, "logs", ""), log_every_n_steps=4)
+    rows = table(tmp_path / "logs" / "metrics.csv")
+    measured, lost = ({row["step"]: row[name] for row in rows if row[name]} for name in (
+        "train/total_variation", "train_loss",
+    ))  # fmt: skip
+    assert list(measured) == list(lost) == ["3", "7"], "batches from 0, whatever the number of optimisers"
+    recorded = Run.open(tmp_path / "r").curve("loss")
+    assert recorded[0] == [4, 8] and recorded[1] == pytest.approx([float(loss) for loss in lost.values()])
 
 
 def test_lightning_records_a_step_of_several_batches_once(tmp_path: Path) -> None:
@@ -490,18 +506,20 @@ def classifier() -> Any:
     return Classifier(PretrainedConfig())
 
 
-def trained(folder: Path, callbacks: list[Any], **options: Any) -> Any:
+def trained(folder: Path, callbacks: list[Any], history: list[Any] | None = None, **options: Any) -> Any:
     from transformers import Trainer, TrainingArguments
 
     rows = [{"x": x, "labels": y} for x, y in zip(POINTS, LABELS, strict=True)]
-    options = {"save_strategy": "no", "num_train_epochs": 2, **options}
+    options = {"save_strategy": "no", "num_train_epochs": 2, "report_to": [], **options}
     arguments = TrainingArguments(
-        str(folder / "out"), per_device_train_batch_size=8, learning_rate=1e-2, logging_steps=1, report_to=[],
+        str(folder / "out"), per_device_train_batch_size=8, learning_rate=1e-2, logging_steps=1,
         disable_tqdm=True, use_cpu=True, dataloader_pin_memory=False, **options,
     )  # fmt: skip
     model = classifier()
     trainer = Trainer(model, arguments, train_dataset=rows, eval_dataset=rows, callbacks=callbacks)
     trainer.train()
+    if history is not None:
+        history += trainer.state.log_history
     return model
 
 
@@ -532,6 +550,36 @@ def test_a_trainers_model_is_called_as_told(chosen: str | Callable[[Any], Any], 
     model = trained(tmp_path, [callback], max_steps=2)
     found = Run.open(tmp_path / "run").read(2).probes["train"]["total_variation"]["mean"]
     assert found == pytest.approx(rs.total_variation(model.net.eval(), POINTS).mean)
+
+
+@pytest.mark.parametrize("strategy", ["steps", "epoch"])
+def test_measures_enter_the_trainers_log_and_what_it_reports_to(
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from regionscope.integrations.transformers import RegionScopeTrainerCallback
+
+    def losses(callbacks: list[Any], folder: Path) -> tuple[list[dict[str, Any]], Any]:
+        histories: list[dict[str, Any]] = []
+        options = {"report_to": ["tensorboard"], "logging_strategy": strategy}
+        monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(folder))
+        trained(folder, callbacks, history=histories, **options)
+        return histories, EventAccumulator(str(folder)).Reload()
+
+    callback = RegionScopeTrainerCallback(
+        {"train": POINTS}, measures=["total_variation"], steps=[0, 3, 8], run=tmp_path / "run", strict=True
+    )
+    alone, _ = losses([], tmp_path / "alone")
+    history, events = losses([callback], tmp_path / "watched")
+    name, steps = "train/total_variation", [0, 3, 8]
+    measured = [entry for entry in history if name in entry]
+    assert [entry["step"] for entry in measured] == steps
+    assert [entry[name] for entry in measured] == Run.open(tmp_path / "run").curve(name)[1]
+    (tag,) = [tag for tag in events.Tags()["scalars"] if tag.endswith(name)]
+    assert [event.step for event in events.Scalars(tag)] == steps
+    own = [[(e["step"], e["loss"]) for e in entries if "loss" in e] for entries in (alone, history)]
+    assert own[0] == own[1] and own[0], "what the Trainer logs itself is the same"
 
 
 def test_the_last_step_is_recorded_before_the_best_model_is_brought_back(tmp_path: Path) -> None:

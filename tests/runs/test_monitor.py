@@ -346,7 +346,7 @@ def test_a_measure_of_ones_own_returns_a_number_or_one_a_point() -> None:
     assert record is not None
     values, numbers = model(POINTS)[:, 0].detach().double().numpy(), record.flat()
     assert (numbers["x/number"], numbers["x/number/stderr"]) == (3.0, None)
-    assert numbers["x/tensor"] == pytest.approx(float(model(POINTS).sum()))
+    assert numbers["x/tensor"] == pytest.approx(float(model(POINTS).detach().sum()))
     for name in ("points", "array", "list"):
         assert numbers[f"x/{name}"] == pytest.approx(values.mean())
         assert numbers[f"x/{name}/stderr"] == pytest.approx(values.std(ddof=1) / len(values) ** 0.5)

@@ -26,8 +26,9 @@ class RegionScopeCallback(Callback):
 
     `network` is what to measure: the name of an attribute of the module, or a function from it to a function of
     tensors; without it, the module itself by its `forward`. The other options are those of `Monitor`. Steps are
-    Lightning's `global_step`, 0 before training. With each goes the loss and what the module has logged; what is
-    measured also goes to Lightning's own loggers.
+    Lightning's `global_step`, as in the names of its checkpoints: 0 before training. With each goes the loss and what
+    the module has logged; what is measured also goes to Lightning's own loggers. They count batches from 0, so what is
+    known after the first, `global_step` 1, stands at their step 0, and measures stand beside the losses they belong to.
     """
 
     def __init__(self, probes: Mapping[str, Probe], *, network: Choice | None = None, **options: Any) -> None:
@@ -58,4 +59,4 @@ class RegionScopeCallback(Callback):
         step = trainer.global_step
         values = self.watcher.record(step, lambda: {**scalars, **trainer.callback_metrics})
         for logger in trainer.loggers if values else ():
-            logger.log_metrics(values, step=step)
+            logger.log_metrics(values, step=trainer.fit_loop.epoch_loop._batches_that_stepped)  # as Lightning logs

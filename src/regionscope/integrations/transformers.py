@@ -1,5 +1,6 @@
 """A callback for the Trainer of Hugging Face transformers."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from regionscope.integrations.watching import Choice, Watcher
 from regionscope.runs.watched import Probe
 
 with extra("transformers"):
-    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+    from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 
 def logits(model: nn.Module) -> Callable[[Tensor], Any]:
@@ -31,17 +32,20 @@ class RegionScopeTrainerCallback(TrainerCallback):
     `network` says how to call the model: a function from it to a function of tensors, such as
     `lambda model: lambda x: model(pixel_values=x).logits`, or the name of an attribute. The other options are those of
     `Monitor`. Steps are the Trainer's `global_step`, 0 before training; with each goes what the Trainer logged at that
-    very step. If training fails, the Trainer does not tell: call `close()` before you go on.
+    very step. What is measured enters the Trainer's log, and so all that `report_to` names, at the same step. If
+    training fails, the Trainer does not tell: call `close()` before you go on.
     """
 
     def __init__(self, probes: Mapping[str, Probe], *, network: Choice = logits, **options: Any) -> None:
         self.watcher = Watcher(probes, network, options)
         self.logged: tuple[int, dict[str, Any]] = (-1, {})
+        self.trainer: Trainer | None = None
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **parts: Any
     ) -> None:
         """Make the monitor."""
+        self.trainer = _calling_trainer()
         self.watcher.start(parts["model"])
 
     def on_log(
@@ -62,11 +66,11 @@ class RegionScopeTrainerCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **parts: Any
     ) -> None:
         """Record the step before."""
-        self._record(state.global_step)
+        self._record(state, control)
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **parts: Any) -> None:
         """Record the epoch's last step."""
-        self._record(state.global_step)
+        self._record(state, control)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **parts: Any) -> None:
         """Close the monitor."""
@@ -75,6 +79,22 @@ class RegionScopeTrainerCallback(TrainerCallback):
     def close(self) -> None:
         """Record no more."""
         self.watcher.close()
+        self.trainer = None
 
-    def _record(self, step: int) -> None:
-        self.watcher.record(step, lambda: self.logged[1] if self.logged[0] == step else {})
+    def _record(self, state: TrainerState, control: TrainerControl) -> None:
+        step = state.global_step
+        values = self.watcher.record(step, lambda: self.logged[1] if self.logged[0] == step else {})
+        if values and self.trainer is not None and state.is_world_process_zero:
+            wanted = control.should_log  # taken back by every log
+            self.trainer.log(values)
+            control.should_log = wanted
+
+
+def _calling_trainer() -> Trainer | None:
+    """The Trainer that calls a callback: it tells callbacks all but itself, and only its `log` reaches `report_to`."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if isinstance(caller := frame.f_locals.get("self"), Trainer):
+            return caller
+        frame = frame.f_back
+    return None
