@@ -23,15 +23,22 @@ def label_leads(outputs: Tensor, labels: Tensor) -> Tensor:
 
 def checked_labels(labels: Any, net: Network, points: Tensor) -> Tensor:
     """Labels as integers (n,) where the points are, if they name outputs of the network; otherwise an error."""
-    found = as_tensor(labels)
+    try:
+        found = as_tensor(labels)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"labels must be integers, the numbers of outputs: {error}") from None
     classes = math.prod(net.output_shape)
     if classes < 2:
         raise ValueError("a classifier has at least two outputs, one a class; this network has one")
     if found.shape != (len(points),):
-        raise ValueError(f"labels must be ({len(points)},), one a point, got {tuple(found.shape)}")
+        hints = {(len(points), 1): "; take labels.flatten()", (len(points), classes): "; take labels.argmax(1)"}
+        hint = hints.get(tuple(found.shape), "")
+        raise ValueError(f"labels must be ({len(points)},), one a point, got {tuple(found.shape)}{hint}")
     if found.dtype == torch.bool or found.is_floating_point() or found.is_complex():
         raise ValueError(f"labels must be integers, the numbers of outputs, got {found.dtype}; convert them first")
+    found = found.to(points.device, torch.int64)
     low, high = int(found.min()), int(found.max())
     if low < 0 or high >= classes:
-        raise ValueError(f"labels must be from 0 to {classes - 1}, one an output, got {low if low < 0 else high}")
-    return found.to(points.device, torch.int64)
+        hint = "; do they begin at 1, or is the network for other data?" if low >= 0 else ""
+        raise ValueError(f"labels must be from 0 to {classes - 1}, one an output, got {low if low < 0 else high}{hint}")
+    return found

@@ -19,7 +19,7 @@ from regionscope.points import ARRAYS, as_tensor
 from regionscope.results import Estimate, joint_estimate
 from regionscope.runs.processes import from_every_process, leads, own_part
 from regionscope.runs.record import Finding, Record
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import BATCH_ADVICE, Network
 from regionscope.tracing.trace import trace
 from regionscope.tracing.undisturbed import evaluated, unwrapped
 from regionscope.types import Array, Model
@@ -215,6 +215,8 @@ def _points_and_labels(name: str, probe: Probe) -> tuple[Tensor, Tensor | None]:
     points, labels = probe if isinstance(probe, tuple | list) and len(probe) == 2 else (probe, None)
     if not isinstance(points, ARRAYS) or not len(points):
         raise ValueError(f"probe {name!r} must be a tensor of points or (points, labels), got {type(probe).__name__}")
+    if points.ndim < 2:
+        raise ValueError(f"probe {name!r} must be a batch (n, ...), got shape {tuple(points.shape)}; {BATCH_ADVICE}")
     if labels is not None and len(labels) != len(points):
         raise ValueError(f"probe {name!r} has {len(points)} points and {len(labels)} labels")
     return as_tensor(points), None if labels is None else as_tensor(labels)

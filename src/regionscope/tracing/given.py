@@ -9,21 +9,29 @@ from torch import Tensor
 
 from regionscope.machine import points_at_once
 from regionscope.points import batches
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import BATCH_ADVICE, Network
 from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Model
 
+HALVES = (torch.float16, torch.bfloat16)
 KEPT_AT_ONCE = 1 << 26  # floats
 
 
 def network_and_batches(
     model: Model | Network, data: Data, batch_size: int | None = None
 ) -> tuple[Network, Iterator[Tensor]]:
-    """The traced model, and its points batch by batch: tensors as they are, arrays in the network's dtype."""
+    """The traced model, and its points batch by batch: tensors as they are, arrays in the network's dtype.
+
+    In half precision torch has neither factorisations nor singular values: what is computed of such a network is that
+    of its weights in float32, with gradients.
+    """
     parts = batches(data, batch_size)
     first = next(parts)
-    net = as_network(model, first[:1])
-    checked = (net.checked(part).detach() for part in chain([first], parts))
+    if first.ndim < 2:
+        raise ValueError(f"points must be a batch (n, ...), got shape {tuple(first.shape)}; {BATCH_ADVICE}")
+    given = as_network(model, first[:1])
+    net = given.recast(torch.float32) if given.dtype in HALVES else given
+    checked = (given.checked(part).detach().to(net.dtype) for part in chain([first], parts))
     return net, (part.clone() if part.is_inference() else part for part in checked)  # so that it can be differentiated
 
 

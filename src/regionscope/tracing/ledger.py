@@ -41,7 +41,7 @@ class Calling:
         place = self.place
         where = f"module {place!r} ({type(self.modules[-1]).__name__})" if place else "the model's own forward"
         path = self.paths.get(id(self.modules[-1])) if self.modules else None
-        until = f"until={path!r} leaves this module and all that follows out; " if path else ""
+        until = f"rs.trace(model, x, until={path!r}) leaves this module and all that follows out, " if path else ""
         raise UnsupportedModel(f"in {where}: {why}{f'; {until}{advice}' if advice else ''}")
 
 

@@ -18,6 +18,8 @@ from regionscope.types import Array
 AFFINE_DEFECT = 1e-7
 ROUNDING = 1e-12  # what float64 may leave of the second difference, relative to the values
 HALVINGS = 40
+BATCH_ADVICE = "a single point needs an axis for the batch: x[None]"
+FLAT_ADVICE = "flatten images first: x.flatten(1)"
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,11 @@ class Network:
     def frozen(self, dtype: torch.dtype = torch.float64) -> "Network":
         """A copy in another precision that no longer follows the model."""
         with torch.no_grad():
-            return replace(self, dtype=dtype, program=self.program.frozen(dtype))
+            return self.recast(dtype)
+
+    def recast(self, dtype: torch.dtype) -> "Network":
+        """The same, with gradients of the model's parameters if they are enabled."""
+        return replace(self, dtype=dtype, program=self.program.frozen(dtype))
 
     def with_noisy_weights(self, scales: Sequence[float], generator: torch.Generator | None) -> "Network":
         """A copy whose weights (constants with two dimensions or more) have noise N(0, max(scales)^2)."""
@@ -215,8 +221,7 @@ class Network:
             kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
             raise TypeError(f"points must be a tensor or an array of floats {wanted}, got {kind}")
         if tuple(x.shape[1:]) != self.input_shape:
-            hint = "; flatten images first" if x[:1].numel() == math.prod(self.input_shape) else ""
-            raise ValueError(f"points must be {wanted}, got {tuple(x.shape)}{hint}")
+            raise ValueError(f"points must be {wanted}, got {tuple(x.shape)}{self._shape_advice(x)}")
         if len(x) == 0:
             raise ValueError(f"points must be {wanted} with n >= 1, got none")
         if x.dtype != self.dtype or x.device != self.device:
@@ -227,6 +232,11 @@ class Network:
         if not torch.isfinite(x.sum()) and not torch.isfinite(x).all():
             raise ValueError("points hold NaN or infinite values; remove them first")
         return x
+
+    def _shape_advice(self, x: Tensor) -> str:
+        if tuple(x.shape) == self.input_shape:
+            return f"; {BATCH_ADVICE}"
+        return f"; {FLAT_ADVICE}" if x[:1].numel() == math.prod(self.input_shape) else ""
 
     def __str__(self) -> str:
         """A table of the sites."""

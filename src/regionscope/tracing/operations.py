@@ -156,7 +156,10 @@ _PRODUCTS = frozenset(
 )
 
 RANDOM_ADVICE = "call model.eval(), or keep them out of forward"
-SMOOTH_ADVICE = "allow_smooth=True studies the boundaries of its units instead of linear regions"
+SMOOTH_ADVICE = (
+    "rs.trace(model, x, allow_smooth=True) takes it as it is: measures of that network count the boundaries of its"
+    " units, and linear regions it has none"
+)
 
 
 def entry(call: Call) -> Affine | None:

@@ -155,7 +155,7 @@ class Program:
 
 
 def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    return tensor.detach().to(dtype) if tensor.is_floating_point() else tensor.detach()
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def _recast(argument: Any, dtype: torch.dtype) -> Any:

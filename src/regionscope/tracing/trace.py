@@ -17,7 +17,7 @@ from regionscope.points import as_tensor, first_array, first_tensor
 from regionscope.tracing.agreement import check_batches, check_constants, tried_points
 from regionscope.tracing.forward import Forward, Recording, taken_apart
 from regionscope.tracing.ledger import UnsupportedModel
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import BATCH_ADVICE, FLAT_ADVICE, Network, Site
 from regionscope.tracing.program import Program
 from regionscope.tracing.undisturbed import attributes_kept, random_states_kept, unwrapped
 from regionscope.types import Model
@@ -79,7 +79,8 @@ def _checked_example(model: Model, example: Any) -> Tensor:
             " trace from the embedding on if the model takes integers"
         )
     if x.dim() < 2 or x.numel() == 0:
-        raise ValueError(f"example must be a non-empty batch (n, ...), got shape {tuple(x.shape)}")
+        alone = f"; {BATCH_ADVICE}" if x.numel() else ""
+        raise ValueError(f"example must be a non-empty batch (n, ...), got shape {tuple(x.shape)}{alone}")
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     if any(map(is_lazy, parameters)):
         raise ValueError("the model has parameters without a shape as yet (LazyLinear does); call it once first")
@@ -112,8 +113,24 @@ def recorded_alone(forward: Forward, example: Tensor, allow_smooth: bool) -> Rec
         except UnsupportedModel:
             raise
         except Exception:
+            if advice := _shape_advice(forward, example):
+                raise ValueError(f"the model takes no points of shape {_point(example)}: {error}; {advice}") from error
+            error.add_note(f"(the model was called with one point of shape {_point(example)}, as a batch of one)")
             raise error from None
         raise UnsupportedModel(f"the model takes a batch of points, but not one point alone: {error}") from error
+
+
+def _point(example: Tensor) -> tuple[int, ...]:
+    return tuple(example.shape[1:])
+
+
+def _shape_advice(forward: Forward, example: Tensor) -> str:
+    """What to do about points that the model fails at, if it takes them in another shape."""
+    for advice, points in {FLAT_ADVICE: example[:1].flatten(1), BATCH_ADVICE: example[None]}.items():
+        with suppress(Exception), torch.no_grad():
+            forward.plain(points)
+            return advice
+    return ""
 
 
 def _recorded_at(points: Tensor, forward: Forward, allow_smooth: bool) -> Recording:
