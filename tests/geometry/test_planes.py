@@ -1,5 +1,7 @@
 """Planes: where to look."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -40,11 +42,33 @@ def test_coordinates_choose_two_entries() -> None:
     assert plane.points([[0.5, 0.25]]).tolist() == [[1.25, 2.0, 3.5]]
 
 
+def between_two_points(kind: str) -> list[Any]:
+    """Two points and one between them, as far as the dtype lets it."""
+    a, b = torch.rand(2, 784, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    if kind == "numpy":
+        a, b = a.float().numpy(), b.float().numpy()
+    else:
+        a, b = a.to(getattr(torch, kind)), b.to(getattr(torch, kind))
+    return [a, b, a + 0.3 * (b - a)]
+
+
+def test_points_that_are_nearly_on_a_line_span_a_plane_if_their_dtype_holds_it() -> None:
+    a, b, c = between_two_points("float64")
+    c[0] += 1e-6
+    assert rs.Plane.through(a, b, c).area > 0
+    with pytest.raises(ValueError, match="but for rounding"):
+        rs.Plane.through(a.float(), b.float(), c.float())
+
+
 @pytest.mark.parametrize(
     ("make", "match"),
     [
         (lambda: rs.Plane.through(*torch.tensor([[0.0, 0], [1, 1], [2, 2]])), "lie on one line"),
         (lambda: rs.Plane.through(*torch.zeros(3, 2)), "lie on one line"),
+        *(
+            (lambda kind=kind: rs.Plane.through(*between_two_points(kind)), "lie on one line, but for rounding")
+            for kind in ("float32", "float16", "numpy", "float64")
+        ),
         (lambda: rs.Plane.through(*torch.full((3, 2), torch.nan)), "NaN"),
         (lambda: rs.Plane.through(*torch.eye(3), margin=0), "margin must be positive"),
         (lambda: rs.Plane.around(torch.zeros(3), 0), "radius must be positive"),

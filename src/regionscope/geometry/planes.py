@@ -8,11 +8,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from regionscope.geometry.predicates import COLLINEAR, CONVEX, ORTHONORMAL
+from regionscope.geometry.predicates import COLLINEAR, CONVEX, EPS, ORTHONORMAL, RESOLVED
 from regionscope.points import as_tensor
 from regionscope.tables import Facts
 from regionscope.types import Array, Floats
 
+ROUNDED = 8  # a point between two others, computed from them, is no farther off their line than so many roundings
 SQUARE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 
 
@@ -57,7 +58,10 @@ class Plane(Facts):
 
     @staticmethod
     def through(a: Array, b: Array, c: Array, *, margin: float = 1.0) -> "Plane":
-        """Through three points: a square centred at their circumcentre, its half-side `margin` circumradii (HR 3.3)."""
+        """Through three points: a square centred at their circumcentre, its half-side `margin` circumradii (HR 3.3).
+
+        Points on one line, to the rounding of the dtype that they come in, are refused.
+        """
         check_size("margin", margin)
         p, q, r = (as_array(point).ravel() for point in (a, b, c))
         first, second = q - p, r - p
@@ -65,8 +69,11 @@ class Plane(Facts):
         axis = first / max(sides[0], 1e-300)
         across = second - (second @ axis) * axis
         height = np.linalg.norm(across)
-        if not np.isfinite(height) or sides[0] * height <= COLLINEAR * max(sides) ** 2:
-            raise ValueError("the three points lie on one line (or hold NaN): they span no plane")
+        flat = max(COLLINEAR * max(sides) ** 2, sides[0] * ROUNDED * max(_rounding(point) for point in (a, b, c)))
+        if not np.isfinite(height) or sides[0] * height <= flat:
+            raise ValueError(
+                "the three points lie on one line, but for rounding (or hold NaN): they span no plane; take another"
+            )
         axes = np.stack([axis, across / height])
         axes[1] -= (axes[1] @ axes[0]) * axes[0]
         axes[1] /= np.linalg.norm(axes[1])
@@ -79,7 +86,7 @@ class Plane(Facts):
 
     @staticmethod
     def around(x: Array, radius: float, *, generator: torch.Generator | None = None) -> "Plane":
-        """A square of half-side `radius` around a point, in a random direction."""
+        """A square of half-side `radius` around a point, in a random direction; without a `generator` calls differ."""
         check_size("radius", radius)
         x = as_tensor(x)
         planes = Planes.around(x[None], radius, generator=generator)
@@ -92,6 +99,7 @@ class Plane(Facts):
         x = as_tensor(x)
         if axes[0] == axes[1] or not all(0 <= axis < x.numel() for axis in axes):
             raise ValueError(f"axes must be two different entries of an input with {x.numel()}, got {axes}")
+        check_resolved(radius, x[None])
         return Plane(x, np.eye(x.numel())[list(axes)], radius * SQUARE)
 
     @property
@@ -113,6 +121,21 @@ class Plane(Facts):
 def check_size(name: str, size: float) -> None:
     if not 0 < size < np.inf:  # NaN neither
         raise ValueError(f"{name} must be positive and finite, got {size}")
+
+
+def check_resolved(radius: float, points: Tensor) -> None:
+    """An error if float64 has too few numbers within a radius of one of the points (n, ...)."""
+    least = RESOLVED * EPS * float(points.detach().double().flatten(1).norm(dim=1).max())
+    if radius < least:
+        raise ValueError(
+            f"radius {radius:g} is lost in the rounding of these points, even in float64: take at least {least:.2g}"
+        )
+
+
+def _rounding(point: Any) -> float:
+    """How far from a true point its rounding to its dtype may be."""
+    dtype = as_tensor(point).dtype
+    return float(np.linalg.norm(as_array(point)) * torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps)
 
 
 def as_array(values: Any) -> Floats:
@@ -163,6 +186,7 @@ class Planes:
     ) -> "Planes":
         """Squares of half-side `radius` around points (n, ...), along `axes` (2, d) or each in a random direction."""
         origins = x.detach().cpu().double().flatten(1)
+        check_resolved(radius, origins)
         if axes is not None:
             plane = Plane(origins[0], as_array(axes), radius * SQUARE)
             frames = torch.from_numpy(plane.axes).expand(len(origins), -1, -1)

@@ -24,6 +24,7 @@ ROUNDING = 256 * EPS  # of the largest output: outputs that differ by less tie
 UNKNOWN_SHARE = 256 * EPS  # the usual error after an operation without a rule, of the norm of the pre-activations
 INTERPOLATION = 4 * EPS  # the rounding of a + t (b - a), of the larger of the two
 SAME_MAP = 1e-8  # affine maps that differ by less than this share of their size are one function
+RESOLVED = 64  # roundings of a point: a radius of fewer is lost in them
 COLLINEAR = 1e-10  # three points whose triangle is flatter than this share of its longest side span no plane
 ORTHONORMAL = 1e-9
 FRAME = 1e-5  # the same for directions of neighbourhoods, which may come in float32

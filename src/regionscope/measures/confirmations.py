@@ -7,7 +7,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from regionscope.geometry.planes import Planes
+from regionscope.geometry.planes import Planes, check_resolved
 from regionscope.geometry.subdivision import subdivide
 from regionscope.geometry.sweep import exact
 from regionscope.measures.crossings import crossing_mask
@@ -93,6 +93,7 @@ def confirmed_crossings(
     radius = checked_radius(radius)
     net, points = network_and_points(model, data)
     points = points.double().cpu()
+    check_resolved(radius, points)
     net = _without_winners(exact(net))  # so that cells are cut by the differences of losers too, and stay so
     shared, P = shared_frame_of(net, frame, directions, True, generator)
     assert shared is not None

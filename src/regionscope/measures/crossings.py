@@ -121,9 +121,10 @@ def boundary_crossings(
 
     #{(i, b): min_p z_i(x ± r v_p) <= b < max_p z_i(x ± r v_p)}, over the units i and their breakpoints b: 0 for a ReLU
     or a smooth activation. In float64 a unit that is only rounding at all vertices is no crossing; in float32 that
-    cannot be told. In max-pooling and its like the differences of two competitors are the units. Every layer has a
-    column of `per_layer` (n, layers); `layers` picks some, and no deeper one is evaluated. Several radii give a list
-    and share the frame and the affine part of the network.
+    cannot be told, and radii that would be lost in the rounding of x are computed in float64. In max-pooling and its
+    like the differences of two competitors are the units. Every layer has a column of `per_layer` (n, layers); `layers`
+    picks some, and no deeper one is evaluated. Several radii give a list and share the frame and the affine part of the
+    network.
 
     The frame v (P, d) has orthonormal rows: `frame`, to 1e-5, or `directions` of them drawn from `generator`, one frame
     for all points or, without `shared_frame`, one each. An input of fewer dimensions d has no more than d: P is the
@@ -149,7 +150,8 @@ def boundary_crossings(
     total = len(data) if isinstance(data, ARRAYS) else None
     way = passage(net, numbers)
     with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
-        for bundle in bundles(way, points, common, P, reach=max(radii), generator=generator, batch_size=batch_size):
+        ends = {"reach": max(radii), "finest": min(radii)}
+        for bundle in bundles(way, points, common, P, **ends, generator=generator, batch_size=batch_size):
             for tally in tallies:
                 tally.add(bundle)
             bar.update(len(bundle))

@@ -17,7 +17,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from regionscope.geometry.predicates import FRAME
+from regionscope.geometry.planes import check_resolved
+from regionscope.geometry.predicates import FRAME, RESOLVED
 from regionscope.machine import points_at_once
 from regionscope.measures.crosspolytopes import Layer, dense_layers, extremes_of
 from regionscope.tracing.network import Network, Site, as_rows
@@ -199,10 +200,14 @@ def bundles(
     directions: int,
     *,
     reach: float,
+    finest: float | None = None,
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
 ) -> Iterator[Bundle]:
-    """The neighbourhoods of all points for radii up to `reach`, a limited number at a time; no frame: each its own."""
+    """The neighbourhoods of all points for radii up to `reach`, a limited number at a time; no frame: each its own.
+
+    Points in whose rounding the `finest` radius, or the reach, would be lost are taken in float64.
+    """
     dimension = math.prod(way.net.input_shape)
     if frame is not None and way.layers:
         floats = max(dimension, sum(site.units for site in way.sites))  # each site has two values of a neighbourhood
@@ -213,7 +218,21 @@ def bundles(
     for batch in points:
         for x in batch.split(at_once):
             frames, arms = shared or _own_frames(way, x, directions, reach, generator)
-            yield Bundle(way, x, frames, way.centres(x), arms)
+            bundle = Bundle(way, x, frames, way.centres(x), arms)
+            lost = is_lost(reach if finest is None else finest, x)
+            yield bundle.precisely(torch.arange(len(x)), reach) if lost else bundle
+
+
+def is_lost(radius: float, points: Tensor) -> bool:
+    """Whether a radius is lost in the rounding of points (n, ...), and not in float64; an error if there too.
+
+    Points near zero count as of norm 1, as there are biases.
+    """
+    size = max(1.0, float(points.flatten(1).norm(dim=1).max()))
+    if radius >= RESOLVED * torch.finfo(points.dtype).eps * size:
+        return False
+    check_resolved(radius, points)
+    return points.dtype is not torch.float64
 
 
 def _own_frames(

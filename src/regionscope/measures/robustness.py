@@ -8,6 +8,7 @@ from torch import Tensor
 from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, worst_points
 from regionscope.measures.classification import checked_labels, label_leads
 from regionscope.measures.draws import Draws
+from regionscope.measures.neighbourhoods import is_lost
 from regionscope.progress import tqdm
 from regionscope.results import Share
 from regionscope.tracing.given import network_and_points, points_kept_at_once
@@ -53,6 +54,8 @@ def robust_accuracy(
     array([1., 0.])
     """
     net, points = network_and_points(model, data)
+    if attack != "none" and radius > 0 and is_lost(radius, points):
+        net, points = net.frozen(), points.double()
     labels = checked_labels(labels, net, points)
     outputs, right = _outputs(net), []
     if not callable(attack) and attack != "none":
