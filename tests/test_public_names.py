@@ -1,8 +1,11 @@
 """The names of the library: all there, none loaded before it is asked for."""
 
+import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -30,6 +33,26 @@ def test_public_names_are_listed_once_and_all_are_imported_by_a_star() -> None:
     names: dict[str, object] = {}
     exec("from regionscope import *", names)
     assert set(rs.__all__) <= set(names)
+
+
+def drawing_functions() -> dict[str, Any]:
+    """The public functions and methods that take a generator."""
+    found = {}
+    for name in rs.__all__:
+        thing = getattr(rs, name)
+        members = inspect.getmembers(thing, inspect.isfunction) if inspect.isclass(thing) else []
+        own = [(f"{name}.{member}", function) for member, function in members if not member.startswith("_")]
+        for place, function in [(name, thing), *own] if callable(thing) else []:
+            parameters = {} if inspect.isclass(function) else inspect.signature(function).parameters
+            if "generator" in parameters and parameters["generator"].default is None:
+                found[place] = function
+    return found | {"complexity_density": rs.complexity_density}
+
+
+@pytest.mark.parametrize("name", drawing_functions())
+def test_functions_that_draw_say_whether_calls_without_a_generator_differ(name: str) -> None:
+    words = " ".join(str(inspect.getdoc(drawing_functions()[name])).split())
+    assert re.search("calls differ|the same in every call", words) and "ithout a `generator`" in words
 
 
 def test_other_names_are_refused() -> None:

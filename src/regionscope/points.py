@@ -62,6 +62,8 @@ def all_points(data: Data) -> Tensor:
 def sampled_points(data: Data, n: int, *, generator: torch.Generator | None = None) -> Tensor:
     """n different points of the data (N, ...), all of them in random order if n = N: (n, ...), for PD 4.1.
 
+    Without a `generator` calls differ.
+
     >>> sampled_points(torch.arange(3.0)[:, None], 3).sort(dim=0).values.flatten()
     tensor([0., 1., 2.])
     """
@@ -75,7 +77,7 @@ def uniform_points(data: Data, n: int, *, per_entry: bool = False, generator: to
     """n points uniformly from the box of the data (PD 4.1): (n, ...).
 
     The box is [a, b]^d with the smallest and largest entry of all points, such as [0, 1]^784 for MNIST; with
-    `per_entry` each of the d entries has its own limits.
+    `per_entry` each of the d entries has its own limits. Without a `generator` calls differ.
 
     >>> box = torch.tensor([[0.0, 5.0], [1.0, 9.0]])
     >>> bool((uniform_points(box, 100, per_entry=True)[:, 1] >= 5).all())
@@ -88,7 +90,7 @@ def uniform_points(data: Data, n: int, *, per_entry: bool = False, generator: to
 
 
 def noisy_points(data: Data, n: int, *, scale: float, generator: torch.Generator | None = None) -> Tensor:
-    """n points x + scale * N(0, 1), x drawn from the data: (n, ...).
+    """n points x + scale * N(0, 1), x drawn from the data: (n, ...). Without a `generator` calls differ.
 
     >>> noisy_points(torch.zeros(1, 2), 3, scale=0.1).shape
     torch.Size([3, 2])
@@ -103,6 +105,8 @@ def noisy_points(data: Data, n: int, *, scale: float, generator: torch.Generator
 
 def interpolated_points(data: Data, n: int, *, generator: torch.Generator | None = None) -> Tensor:
     """n points (1 - t) x + t y, x and y drawn from the data and t from [0, 1]: (n, ...).
+
+    Without a `generator` calls differ.
 
     >>> line = interpolated_points(torch.tensor([[0.0, 0.0], [1.0, 1.0]]), 5)
     >>> bool((line[:, 0] == line[:, 1]).all())
@@ -119,7 +123,8 @@ def probe_points(
 ) -> dict[str, Tensor]:
     """n points of every family by name: train, test if given, uniform, noisy, interpolated (the first three: PD 4.1).
 
-    The same ones for a generator in the same state. `noise` is a share of the data's range.
+    The same ones for a generator in the same state; without a `generator` calls differ. `noise` is a share of the
+    data's range.
 
     >>> list(probe_points(torch.rand(9, 2), torch.rand(9, 2), n=4))
     ['train', 'test', 'uniform', 'noisy', 'interpolated']

@@ -144,7 +144,8 @@ class LineCells(Cells):
     def verify(self, *, sample: int = 8, generator: torch.Generator | None = None) -> "LineCertificate":
         """A certificate: what can be checked of these cells, checked; see `LineCertificate`.
 
-        `sample` cells are checked in exact rational arithmetic as well, where the network allows it.
+        `sample` cells are checked in exact rational arithmetic as well, where the network allows it; without a
+        `generator`, the same in every call.
         """
         from regionscope.geometry.certificates import line_certificate
 

@@ -208,7 +208,8 @@ class PlaneCells(Cells):
     def verify(self, *, sample: int = 8, generator: torch.Generator | None = None) -> "Certificate":
         """A certificate: what can be checked of these cells, checked; see `Certificate`.
 
-        `sample` cells of a dense network are checked in exact rational arithmetic as well.
+        `sample` cells of a dense network are checked in exact rational arithmetic as well; without a `generator`, the
+        same in every call.
         """
         from regionscope.geometry.certificates import certificate
 

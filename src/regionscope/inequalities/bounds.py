@@ -42,7 +42,8 @@ def bounds(
     inequalities are means over the same points and the same `draws` of the noise. `constants_from` "product" takes
     gradient and Lipschitz constants from operator norms, which hold everywhere; "data" takes the largest met, which
     holds at these points and draws; networks that are no chain of affine maps and activations always get the latter.
-    In float64. Proofs and counterexamples stand at the functions of `regionscope.inequalities`.
+    In float64. Without a `generator` calls differ. Proofs and counterexamples stand at the functions of
+    `regionscope.inequalities`.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 200), torch.nn.ReLU(), torch.nn.Linear(200, 1))
     >>> _ = model[0].weight.data.fill_(1.0), model[0].bias.data.zero_()

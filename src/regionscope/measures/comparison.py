@@ -50,6 +50,7 @@ def compare_complexities(
 
     Spearman's rank correlation of each pair over the points. The count is exact on one random plane a point, crossings
     are a lower bound, the density is estimated from `draws`: its error weakens the correlations with it.
+    Without a `generator` calls differ.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
     >>> compare_complexities(model, torch.randn(10, 4), radius=0.5).rank_correlation.shape

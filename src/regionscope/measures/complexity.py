@@ -51,7 +51,7 @@ def local_complexity(
     `good=False` leaves the indicator out, an upper bound (LC eq. 39-40); `density=False` leaves rho out (LC eq. 41);
     `weight_noise` draws noise on the weights as well (LC Fig. 5). Estimated; exact if no noise has to be drawn and the
     method is. `method` is "gram", "jacobian" (both exact) or "random", which takes so many `directions` at each point;
-    "auto" is exact if that fits into memory; see `jacobians`.
+    "auto" is exact if that fits into memory; see `jacobians`. Without a `generator` calls differ.
     With `differentiable` the result carries gradients to the parameters, in `tensor`.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU(), torch.nn.Linear(1, 1))
@@ -121,7 +121,7 @@ def complexity_density(
 ) -> Estimate:
     """The density f(x) of local complexity at each point (LC eq. 3): `per_point`, with `point_stderr` from the draws.
 
-    The same as `local_complexity`, read point by point; takes the same options.
+    The same as `local_complexity`, read point by point; takes the same options. Without a `generator` calls differ.
     """
     return local_complexity(model, points, sigma=sigma, **options)  # type: ignore[arg-type]
 

@@ -84,7 +84,8 @@ def confirmed_crossings(
     A boundary meets the sections if its unit is on different sides in two cells of the squares (v_1, v_2), (v_3, v_4),
     … around x, which hold all vertices: exact, in float64. The squares hang together at x and pre-activations are
     continuous, so every crossing that the vertices show is met on them: `confirmed` is 1 but for rounding. What
-    vertices can do is miss some: `found`. Meant for a few points, as each costs P / 2 planes.
+    vertices can do is miss some: `found`. Meant for a few points, as each costs P / 2 planes. Without a `frame` and
+    without a `generator` calls differ.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
     >>> confirmed_crossings(model, torch.zeros(3, 2), radius=1.0, directions=2).found  # one layer: none is missed

@@ -128,8 +128,9 @@ def boundary_crossings(
 
     The frame v (P, d) has orthonormal rows: `frame`, to 1e-5, or `directions` of them drawn from `generator`, one frame
     for all points or, without `shared_frame`, one each. An input of fewer dimensions d has no more than d: P is the
-    smaller of the two, and `directions` of the result. `include_centre` makes x itself a vertex. At most `batch_size`
-    neighbourhoods at a time; by default so many that memory does not grow with the number of points.
+    smaller of the two, and `directions` of the result. Without a `generator` calls differ. `include_centre` makes x
+    itself a vertex. At most `batch_size` neighbourhoods at a time; by default so many that memory does not grow with
+    the number of points.
 
     Exact, but for rounding, for units that are affine in the input (layer 1). Deeper every crossing counted is real, as
     the network is continuous, but a boundary may pass between the vertices: a lower bound on those that meet the

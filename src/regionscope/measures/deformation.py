@@ -99,6 +99,7 @@ def neighbourhood_deformation(
     pairs and min_k |i - k| + |k - i'| for antipodes i, i'. The mean of ecc and the diameter, its maximum, are exact to
     rounding. An affine map lets the middles m_p of all antipodes coincide: `defect` is the root mean square of
     |m_p - m_q| over that of half the diagonals. The frame is drawn or given as in `boundary_crossings`, P >= 2.
+    Without a `generator` calls differ.
 
     >>> identity = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(2, 1))
     >>> neighbourhood_deformation(identity, torch.ones(1, 2), radius=0.5, directions=2).diameter.round(4)

@@ -23,7 +23,8 @@ def expected_line_regions(
     """The expected number of regions on a segment when the biases are noisy: 1 + integral of sum E[|u.grad z_i| rho_i].
 
     HR Thm 3 in one dimension; u is the unit vector along the segment, the integral runs over its length. Estimated at
-    `samples` places, one at random in each of as many equal parts, with `draws` of the noise at each.
+    `samples` places, one at random in each of as many equal parts, with `draws` of the noise at each. Without a
+    `generator` calls differ.
     """
     net = as_network(model, start[None])
     start, end = (as_tensor(p).to(net.device, net.dtype) for p in (start, end))
@@ -45,6 +46,7 @@ def expected_boundary_length(
 
     area * E[sum over units of |P grad z_i| rho_i]: LC Theorem 2 restricted to the plane, P the projection onto it; in a
     2-D input space it is LC itself. Estimated at `samples` points drawn uniformly from the domain; per layer too.
+    Without a `generator` calls differ.
     """
     net = as_network(model, plane.origin[None])
     u = _uniform_coordinates(plane.domain, samples, generator)

@@ -35,8 +35,8 @@ def local_region_count(
     """The number of linear regions that meet a square or disc of the given radius around each point (PD 3.3, Fig. 14).
 
     Exact at each point, on one plane through it: in a random direction drawn from `generator`, or along `axes` (2, d),
-    orthonormal rows, the same for all points. A square has half-side `radius`. Planes are cut together, `batch_size` at
-    a time, on all cores.
+    orthonormal rows, the same for all points. A square has half-side `radius`. Without a `generator` calls differ.
+    Planes are cut together, `batch_size` at a time, on all cores.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
     >>> _ = model[0].weight.data.fill_(1.0), model[0].bias.data.zero_()

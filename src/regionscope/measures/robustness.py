@@ -44,8 +44,8 @@ def robust_accuracy(
     steps that adapt from twice the radius on), "fgsm" (one step of the radius), "none" for the plain accuracy, or any
     function of a network, points and labels that returns attacked points. `loss` is what they climb: "margin", the lead
     of another output over the label's, or "cross-entropy", which is flat where the softmax is saturated. The first of
-    the `restarts` begins at the point, the others at random places (`generator`; one with seed 0 if not given); with
-    the margin they aim at several classes in turn, the nearest first.
+    the `restarts` begins at the point, the others at random places (without a `generator`, the same in every call);
+    with the margin they aim at several classes in turn, the nearest first.
 
     >>> model = torch.nn.Linear(2, 2)
     >>> _ = model.weight.data.copy_(torch.eye(2)), model.bias.data.zero_()

@@ -45,7 +45,8 @@ def total_variation(
 
     `target` takes one output by its number, or "margin": the largest output less the second largest. Exact, by reverse
     mode, one pass an output; the methods of `local_complexity` do the same by forward mode, of which "random" estimates
-    the norm for a single output, without bias. With `differentiable` the mean carries gradients, in `tensor`.
+    the norm for a single output, without bias: only then calls differ without a `generator`. With `differentiable` the
+    mean carries gradients, in `tensor`.
 
     >>> model = torch.nn.Linear(2, 1)
     >>> _ = model.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
