@@ -1,5 +1,6 @@
 """What a newcomer gets wrong, and whether the error says what to do."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 import regionscope as rs
+from regionscope import machine
 
 IMAGES = torch.rand(5, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 FLAT = IMAGES.flatten(1)
@@ -124,3 +126,20 @@ def test_gradients_reach_the_weights_of_a_model_in_half_precision() -> None:
     half = dense().half()
     rs.local_complexity(half, FLAT.half(), draws=2, differentiable=True).tensor.backward()  # type: ignore[union-attr]
     assert all(p.grad is not None and p.grad.dtype is torch.float16 for p in half[0].parameters())
+
+
+# memory
+
+
+def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MemoryError, match=r"one point alone needs 4000.0 GB or more here"):  # on any machine
+        machine.points_at_once(10**12)
+    monkeypatch.setattr(machine, "free_memory", lambda: 1e3)
+    monkeypatch.setattr(machine, "ALWAYS", 1e3)
+    for measure in ("local_rank", "boundary_distance", "certified_radius"):
+        with pytest.raises(MemoryError, match=r"0.0 GB are free: take fewer directions, method='random'"):
+            rs.MEASURES[measure].estimate(dense(), FLAT, LABELS)
+
+
+def test_the_memory_that_is_free_is_some_and_no_more_than_there_is() -> None:
+    assert 1e8 < machine.free_memory() <= 1.01 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -2,23 +2,46 @@
 
 import ctypes
 import os
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 import torch
 
 LARGEST = 31 << 20  # bytes; the C library takes no chunk above 32 MB for an example
+GB = 1e9
+FLOAT = 4  # bytes, at least
+ALWAYS = 1 << 28  # bytes; no one is asked whether there are so many
 FLOATS_AT_ONCE = 1 << 21  # in float64 half of that: such an array stays in the heap
 
 
 def points_at_once(floats_per_point: int, batch_size: int | None = None, *, floats: int = FLOATS_AT_ONCE) -> int:
     """How many points to take together: `batch_size`, or so many that an array for all has about so many floats.
 
-    >>> points_at_once(1000, floats=8000), points_at_once(1000, 5), points_at_once(1 << 30)
+    A point that cannot fit into memory is refused before it is tried.
+
+    >>> points_at_once(1000, floats=8000), points_at_once(1000, 5), points_at_once(1 << 22)
     (8, 5, 1)
     """
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    needed = FLOAT * floats_per_point
+    if needed > ALWAYS and needed > (free := free_memory()):
+        raise MemoryError(
+            f"one point alone needs {needed / GB:.1f} GB or more here, and {free / GB:.1f} GB are free: take fewer"
+            " directions, method='random' where there is one, or a smaller network"
+        )
     return batch_size or max(1, floats // max(1, floats_per_point))
+
+
+def free_memory() -> float:
+    """How many bytes can be had, as far as the system tells: what is free on Linux, elsewhere all there is."""
+    with suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024.0 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])
+    with suppress(AttributeError, OSError, ValueError):
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    return float("inf")
 
 
 @cache
