@@ -125,7 +125,7 @@ def test_half_precision_is_measured_in_float32(name: str, dtype: torch.dtype) ->
 def test_gradients_reach_the_weights_of_a_model_in_half_precision() -> None:
     half = dense().half()
     rs.local_complexity(half, FLAT.half(), draws=2, differentiable=True).tensor.backward()  # type: ignore[union-attr]
-    assert all(p.grad is not None and p.grad.dtype is torch.float16 for p in half[0].parameters())
+    assert all(p.grad is not None and p.grad.dtype is torch.float16 for p in half.get_submodule("0").parameters())
 
 
 # memory

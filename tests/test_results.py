@@ -131,7 +131,7 @@ def wilson_ends(share: float, n: int, z: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("right", "n"), [(0, 7), (7, 7), (1, 1), (30, 100), (1000, 1000)])
 def test_the_error_of_a_share_is_wilsons_and_never_zero(right: int, n: int) -> None:
-    share = rs.Share("accuracy", np.arange(n) < right)
+    share = rs.Share("accuracy", (np.arange(n) < right).astype(float))
     low, high = wilson_ends(right / n, n, 1.96)
     assert share.interval() == pytest.approx((low, high), abs=2e-6)
     low, high = wilson_ends(right / n, n, 1.0)

@@ -20,14 +20,15 @@ def touching() -> nn.Module:
     """A network whose first point lies on the boundary of every unit of its first layer, in float32 and in truth."""
     torch.manual_seed(0)
     model = mlp(6, 12, 12, 2)
-    model[0].weight.data = (8 * model[0].weight.data).round() / 8  # sums of few bits are exact
-    model[0].bias.data = -model[0].weight.data.sum(dim=1)
+    weight, bias = model.get_parameter("0.weight"), model.get_parameter("0.bias")
+    weight.data = (8 * weight.data).round() / 8  # sums of few bits are exact
+    bias.data = -weight.data.sum(dim=1)
     return model
 
 
 def crossings_at_vertices(model: nn.Module, x: torch.Tensor, radius: float) -> list[int]:
     """Units of the first layer with vertices on both sides, in float64, point by point."""
-    weight, bias = (p.detach().double().numpy() for p in model[0].parameters())  # type: ignore[index]
+    weight, bias = (p.detach().double().numpy() for p in model.get_submodule("0").parameters())
     counts = []
     for point in x.double().numpy():
         vertices = np.concatenate([point + radius * FRAME.numpy(), point - radius * FRAME.numpy()])

@@ -318,14 +318,15 @@ def test_attacks_keep_to_the_range_of_all_probes_unless_they_are_told_otherwise(
 
 def test_a_network_is_watched_as_its_model_is(tmp_path: Path) -> None:
     model = network().eval()
+    weight = model.get_parameter("0.weight")
     found = []
     for name, given in (("model", model), ("network", rs.trace(model, POINTS))):
         with rs.Monitor(given, {"train": (POINTS.double().numpy(), LABELS.numpy())}, measures=ALL, strict=True,
                         planes={"three": rs.Plane.through(*POINTS[:3])}, run=tmp_path / name) as monitor:  # fmt: skip
             found.append(monitor(0))
-            model[0].weight.data.mul_(2)
+            weight.data.mul_(2)
             found.append(monitor(1))
-            model[0].weight.data.div_(2)
+            weight.data.div_(2)
     model_before, model_after, before, after = (record.flat() for record in found if record is not None)
     assert before == model_before and after == model_after != before
     kept, whole = (rs.Run.open(tmp_path / name).weights(1) for name in ("network", "model"))

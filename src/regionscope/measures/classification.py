@@ -31,8 +31,8 @@ def checked_labels(labels: Any, net: Network, points: Tensor) -> Tensor:
     if classes < 2:
         raise ValueError("a classifier has at least two outputs, one a class; this network has one")
     if found.shape != (len(points),):
-        hints = {(len(points), 1): "; take labels.flatten()", (len(points), classes): "; take labels.argmax(1)"}
-        hint = hints.get(tuple(found.shape), "")
+        columns = {1: "; take labels.flatten()", classes: "; take labels.argmax(1)"}
+        hint = columns.get(found[0].numel(), "") if found.dim() == 2 and len(found) == len(points) else ""
         raise ValueError(f"labels must be ({len(points)},), one a point, got {tuple(found.shape)}{hint}")
     if found.dtype == torch.bool or found.is_floating_point() or found.is_complex():
         raise ValueError(f"labels must be integers, the numbers of outputs, got {found.dtype}; convert them first")

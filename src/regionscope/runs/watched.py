@@ -200,7 +200,7 @@ def _cells(model: Model | Network, network: Callable[[Tensor], Network], plane: 
 
 def _on_its_device(model: Model | Network, points: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """The probe where the model is by now, in its dtype: trainers move models about."""
-    tensors = model.parameters() if isinstance(model, nn.Module) else ()
+    tensors: Iterable[Tensor] = model.parameters() if isinstance(model, nn.Module) else ()
     tensors = model.weights.values() if isinstance(model, Network) else tensors
     parameter = next((p for p in tensors if p.is_floating_point()), None)
     if parameter is None:

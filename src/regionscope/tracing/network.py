@@ -248,7 +248,7 @@ class Network:
         return html_table(self._rows(), repr(self))
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows = [("layer", "site", "kind", "breakpoints", "shape", "units")]
+        rows: list[tuple[str, ...]] = [("layer", "site", "kind", "breakpoints", "shape", "units")]
         for s in self.sites:
             breakpoints = ", ".join(f"{b:g}" for b in s.breakpoints)
             rows.append((str(s.layer), s.name, s.kind, breakpoints, "×".join(map(str, s.shape)), str(s.units)))
