@@ -141,5 +141,13 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch: pyte
             rs.MEASURES[measure].estimate(dense(), FLAT, LABELS)
 
 
+def test_where_memory_ends_the_error_says_what_to_do() -> None:
+    net = rs.trace(dense(), FLAT)
+    with pytest.raises(MemoryError, match=r"take a smaller batch_size, or fewer points .*can't allocate memory"):
+        net.outputs(FLAT[:1].expand(10**13, 64))
+    with pytest.raises(RuntimeError, match=r"must match|cannot be multiplied"):  # other errors stay
+        net.outputs(FLAT[:, :3])
+
+
 def test_the_memory_that_is_free_is_some_and_no_more_than_there_is() -> None:
     assert 1e8 < machine.free_memory() <= 1.01 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

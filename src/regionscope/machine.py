@@ -2,7 +2,8 @@
 
 import ctypes
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,19 @@ def points_at_once(floats_per_point: int, batch_size: int | None = None, *, floa
             " directions, method='random' where there is one, or a smaller network"
         )
     return batch_size or max(1, floats // max(1, floats_per_point))
+
+
+@contextmanager
+def memory_told() -> Iterator[None]:
+    """What torch says where memory ends becomes a MemoryError that says what to do."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error) and not isinstance(error, torch.OutOfMemoryError):
+            raise
+        raise MemoryError(
+            f"memory does not hold so many points at once: take a smaller batch_size, or fewer points ({error})"
+        ) from error
 
 
 def free_memory() -> float:

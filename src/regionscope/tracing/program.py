@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regionscope.machine import memory_told
 from regionscope.tracing.lifting import Shape, lifted
 from regionscope.tracing.steps import Step
 
@@ -65,6 +66,7 @@ class Program:
         """The outputs at points x (n, *input_shape), in one pass; differentiable if gradients are enabled."""
         return self.resume({0: x[:, None]}, on_value, act)
 
+    @memory_told()
     def resume(self, known: Mapping[int, Any], on_value: OnValue | None = None, act: Act = lifted) -> list[Any]:
         """The outputs, given the values (n, *shape) that the steps need and do not make.
 
