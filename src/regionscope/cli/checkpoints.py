@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.cli.models import Given
-from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file
+from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.cli.places import check_points_files, chosen_plane, chosen_points
 from regionscope.measures.attacks import box_of
 from regionscope.measures.table import MEASURES, measure_label, measure_named
@@ -85,14 +85,11 @@ def regions(
     network = _network_of(checkpoint, given, points, labels, output)
     plane, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
     matplotlib.use("agg")
-    from regionscope.plots.style import figure_of
-
     cells = rs.plane_cells(
         network, plane, up_to_layer=up_to_layer, max_cells=max_cells, certified=certified,
         show_progress=output.bar,
     )  # fmt: skip
-    axes = cells.plot(colour=colour, labels=names)
-    figure_of(axes).savefig(out, dpi=200)
+    save_picture(cells.plot(colour=colour, labels=names), out)
     if save is not None:
         cells.save(save)
     certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
@@ -264,9 +261,8 @@ def bounds(
     if plot is not None:
         matplotlib.use("agg")
         from regionscope.plots.scatter import bounds as draw_bounds
-        from regionscope.plots.style import figure_of
 
-        figure_of(draw_bounds(found)).savefig(plot, dpi=200)
+        save_picture(draw_bounds(found), plot)
         text += f"\n\nwrote {plot}"
     rows = [b.to_dict() for b in found]
     if out is not None:

@@ -5,9 +5,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regionscope.files import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".json", ".csv", ".parquet")
@@ -59,3 +62,14 @@ def check_file(option: str, path: Path | None, kinds: Sequence[str]) -> None:
         )
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{option} {path} cannot be written: there is no folder {path.parent}")
+
+
+def save_picture(ax: "Axes", path: Path) -> None:
+    """Write the figure that axes are in, and let go of it."""
+    import matplotlib.pyplot as plt
+
+    from regionscope.plots.style import figure_of
+
+    figure = figure_of(ax)
+    figure.savefig(path, dpi=200)
+    plt.close(figure)

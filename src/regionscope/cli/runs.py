@@ -12,7 +12,7 @@ import matplotlib
 import torch
 
 from regionscope.cli.models import value_of
-from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file
+from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.runs.bundles import bundled, bundles_as_rows
 from regionscope.runs.report import summary, write_report
 from regionscope.runs.run import SIGNAL, Run, runs_in
@@ -203,9 +203,8 @@ def compare(
     if out is not None and out.suffix in PICTURES:
         matplotlib.use("agg")
         from regionscope.plots.curves import compared_runs
-        from regionscope.plots.style import figure_of
 
-        figure_of(compared_runs(found)).savefig(out, dpi=200)
+        save_picture(compared_runs(found), out)
     elif out is not None:
         write_rows(rows, out)
     output.result("\n".join([*text, *([] if out is None else [f"\nwrote {out}"])]), rows)
