@@ -56,3 +56,10 @@ def test_importing_warns_of_nothing_in_a_notebook() -> None:
     assert started(everything, "-W", "error").stderr == ""
     assert started(NOTEBOOK + everything).stderr == ""
     assert "IProgress not found" in started(NOTEBOOK + "import tqdm.auto").stderr, "which is what would be seen"
+
+
+def test_nothing_goes_past_what_makes_it_start_everywhere() -> None:
+    root = Path(regionscope.__file__).parent
+    files = {str(path.relative_to(root)): path.read_text() for path in root.rglob("*.py")}
+    assert [name for name, text in files.items() if "from numba import" in text] == []
+    assert [name for name, text in files.items() if "from tqdm" in text] == ["progress.py"]

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from regionscope.compiling import njit
 from regionscope.machine import points_at_once
 from regionscope.measures.crosspolytopes import Layer
 from regionscope.measures.jacobians import Directions, Route

@@ -61,11 +61,12 @@ class Run(Facts):
 
     def _facts(self) -> dict[str, object]:
         steps = self.steps
+        probes = self.read(steps[-1]).probes if steps else {}
         return {
             "path": self.path, "state": self.status.get("state", "recorded"),
             "records": f"{len(steps)}, from step {steps[0]} to {steps[-1]}" if steps else 0,
-            "measures": ", ".join(self.config.get("measures") or ()) or "none",
-            "probes": ", ".join(self.config.get("probes") or ()) or "none",
+            "measures": ", ".join(dict.fromkeys(name for found in probes.values() for name in found)) or "none",
+            "probes": ", ".join(probes) or "none",
         }  # fmt: skip
 
     # making and opening
