@@ -23,8 +23,9 @@ HOUSE = {
     "geometry": "predicates patterns planes pieces rounding laws modular grids rational tournaments rows kernels"
     " traversals lineage complexes settling sweep subdivision segments maps decision cells line_cells plane_cells"
     " checks certificates",
-    "measures": "draws classification tangents noise good jacobians crosspolytopes neighbourhoods switches complexity"
-    " expected deformation crossings confirmations region_count comparison rank variation distance attacks"
+    "measures": "draws classification tangents noise good jacobians cones penalties crosspolytopes neighbourhoods"
+    " switches complexity expected deformation crossings confirmations region_count comparison rank variation distance"
+    " attacks"
     " robustness table",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",

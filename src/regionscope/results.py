@@ -77,7 +77,8 @@ class Estimate:
 
     @property
     def _kind(self) -> str:
-        return "exact at each point" if self.exact else "estimated"
+        bound = "a lower bound" if "lower bound" in self.quantity else "estimated"
+        return "exact at each point" if self.exact else bound
 
     def __float__(self) -> float:
         return self.mean

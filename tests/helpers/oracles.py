@@ -119,9 +119,10 @@ def naive_crossings(net: rs.Network, x: Tensor, frame: Tensor, radius: float, *,
     vectors = torch.cat([radius * frame, -radius * frame, *([0 * frame[:1]] if centre else [])])
     counts = [0] * net.layers
     for site, values in zip(net.sites, vertex_values(net, x, vectors), strict=True):
+        pairs = site.tournament is not None or site.kind in ("maximum", "minimum")  # equals have no sides
         for unit in values.T.tolist():
             for b in site.breakpoints:
-                sides = {value > b for value in unit}
+                sides = {value > b for value in unit if value != b or not pairs}
                 counts[site.layer - 1] += len(sides) == 2
     return counts
 

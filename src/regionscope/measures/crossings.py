@@ -122,9 +122,10 @@ def boundary_crossings(
     #{(i, b): min_p z_i(x ± r v_p) <= b < max_p z_i(x ± r v_p)}, over the units i and their breakpoints b: 0 for a ReLU
     or a smooth activation. In float64 a unit that is only rounding at all vertices is no crossing; in float32 that
     cannot be told, and radii that would be lost in the rounding of x are computed in float64. In max-pooling and its
-    like the differences of two competitors are the units. Every layer has a column of `per_layer` (n, layers); `layers`
-    picks some, and no deeper one is evaluated. Several radii give a list and share the frame and the affine part of the
-    network.
+    like the differences of two competitors are the units, and each of the two must be the larger one somewhere: pairs
+    that are equal at x and differ around it, as on the blank background of an image, are crossings at every radius.
+    Every layer has a column of `per_layer` (n, layers); `layers` picks some, and no deeper one is evaluated. Several
+    radii give a list and share the frame and the affine part of the network.
 
     The frame v (P, d) has orthonormal rows: `frame`, to 1e-5, or `directions` of them drawn from `generator`, one frame
     for all points or, without `shared_frame`, one each. An input of fewer dimensions d has no more than d: P is the
@@ -231,5 +232,8 @@ def crossing_mask(vertices: Tensor, site: Site) -> NDArray[np.bool_]:
 
 
 def between(low: Floats, high: Floats, site: Site) -> NDArray[np.bool_]:
-    """Which breakpoints lie between two values of each unit: (n, breakpoints, units)."""
-    return np.stack([(low <= b) & (high > b) for b in site.breakpoints], axis=1)
+    """Which breakpoints lie between two values of each unit: (n, breakpoints, units).
+
+    Competitors that are equal do not switch: where both are a closed ReLU's 0, it is that ReLU that bends.
+    """
+    return np.stack([((low < b) if site.competes else (low <= b)) & (high > b) for b in site.breakpoints], axis=1)

@@ -14,6 +14,7 @@ from torch import Tensor
 from regionscope.geometry.predicates import EPS, ROUNDING
 from regionscope.machine import points_at_once
 from regionscope.measures.classification import checked_labels, label_leads
+from regionscope.measures.cones import Cones, cones
 from regionscope.measures.good import good_masks, usual_slopes
 from regionscope.measures.jacobians import Directions, Routes, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.noise import (
@@ -33,17 +34,21 @@ NORMS = {"l2": 2.0, "l1": float("inf"), "linf": 1.0}  # distance -> the norm of 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distance(Estimate):
-    """Distances (n,), and the nearest boundary: place of its site in `net.sites`, its unit and layer; -1 if none."""
+    """Distances (n,), and the nearest boundary: place of its site in `net.sites`, its unit and layer; -1 if none.
+
+    `ties` (n,) is how many pairs of competitors are equal at the point itself though they differ around it.
+    """
 
     site: NDArray[np.int64] | None = None
     nearest_unit: NDArray[np.int64] | None = None
     layer: NDArray[np.int64] | None = None
+    ties: NDArray[np.int64] | None = None
 
-    POINTWISE: ClassVar[tuple[str, ...]] = (*Estimate.POINTWISE, "site", "nearest_unit", "layer")
+    POINTWISE: ClassVar[tuple[str, ...]] = (*Estimate.POINTWISE, "site", "nearest_unit", "layer", "ties")
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """With where the nearest boundary belongs."""
-        places = {"site": self.site, "unit": self.nearest_unit, "layer": self.layer}
+        places = {"site": self.site, "unit": self.nearest_unit, "layer": self.layer, "ties": self.ties}
         return super().columns() | {name: place for name, place in places.items() if place is not None}
 
 
@@ -61,9 +66,15 @@ def boundary_distance(
     """Distance to the nearest boundary, d(x) = min over units and breakpoints of |z_i - b| / |grad z_i| (HR 3.2).
 
     Exact inside a linear region: it is an intersection of half-spaces, and one that is redundant is never nearer. The
-    gradient is measured in the dual norm. `good` counts only units that matter to the output. For max-pooling and its
-    like, the switch of a tournament between losers counts too, so that it is a lower bound there. A point that no
-    boundary can be reached from is at infinite distance.
+    gradient is measured in the dual norm. `good` counts only units that matter to the output. A point that no boundary
+    can be reached from is at infinite distance, one on the boundary of a unit at distance 0.
+
+    In max-pooling and its like the units are differences of competitors. If two are the same function around x, there
+    is no boundary between them. If they are equal at x alone, as all are on the blank background of an image, x lies
+    where their maximum bends, but along every ray from x it is that of the one that grows fastest: the distance is how
+    far the network is affine along all rays, to where another takes over. Such pairs are counted in `ties`. Where there
+    are any, or rounds between losers, it is a lower bound: of the gradients behind ties, one in every cone of rays,
+    only bounds are known (see `cones`). `quantity` says so.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
     >>> _ = model[0].weight.data.copy_(torch.tensor([[3.0, 4.0]])), model[0].bias.data.fill_(-5.0)
@@ -72,26 +83,30 @@ def boundary_distance(
     """
     net, points = network_and_points(model, data)
     along = _directions_for(net, norm)
-    parts, sites, units = [], [], []
+    parts, sites, units, ties = [], [], [], []
     with torch.set_grad_enabled(differentiable):
         at_once = points_at_once(tangent_floats(net, along), batch_size)
         routes, precise = Routes(net, along), net.frozen() if net.piecewise_linear and net.sites else None
         for x in tqdm(points.split(at_once), desc="boundary distance", disable=not show_progress):
-            distance, site, unit = _nearest(routes, x, norm, good, precise)
+            distance, site, unit, tied = _nearest(routes, x, norm, good, precise)
             parts.append(distance)
             sites.append(site)
             units.append(unit)
-    found, places = torch.cat(parts), torch.cat(sites).cpu().numpy()
+            ties.append(tied)
+    found, places, tied = torch.cat(parts), torch.cat(sites).cpu().numpy(), torch.cat(ties)
     layers = np.array([s.layer for s in net.sites] + [-1])
+    losers = any(s.tournament is not None and s.tournament.winners is not None for s in net.sites)
+    bound = losers or bool(tied.any())
     return Distance(
         f"distance to the nearest boundary ({norm})",
         found.detach().cpu().double().numpy(),
-        exact=net.piecewise_linear and all(s.tournament is None or s.tournament.winners is None for s in net.sites),
-        quantity="length",
+        exact=not bound and net.piecewise_linear,
+        quantity="length (lower bound)" if bound and net.piecewise_linear else "length",
         tensor=found.mean() if differentiable else None,
         site=places,
         nearest_unit=torch.cat(units).cpu().numpy(),
         layer=layers[places],
+        ties=tied.cpu().numpy(),
     )
 
 
@@ -135,23 +150,47 @@ def _joint_norms(a: Tensor, b: Tensor, norm: str) -> Tensor:
 
 def _nearest(
     routes: Routes, x: Tensor, norm: str, good: bool, precise: Network | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance, site and unit of the nearest boundary of each point; `precise` is the network in float64."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Distance, site and unit of the nearest boundary of each point, and ties; `precise` is the network in float64."""
     net = routes.net
     best = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
     site = torch.full((len(x),), -1, device=x.device)
     unit = site.clone()
     masks = good_masks(net, x, usual_slopes(net)) if good and net.sites else None
     found = _values_and_slopes(routes, x, norm)
-    for number, ((z, slopes), flat) in enumerate(zip(found, _flat_units(precise, x, found, norm), strict=True)):
-        reachable = ~flat if masks is None else ~flat & masks[number]
+    flats = _flat_units(precise, x, found, norm)
+    around = _cones(precise, x, found, flats, norm)
+    ties = torch.zeros_like(site)
+    for number, ((z, slopes), flat) in enumerate(zip(found, flats, strict=True)):
+        reachable = ~flat
+        if around is not None:
+            tied, jump = around.tied[number].to(x.device), around.jumps[number].to(slopes)
+            reachable, slopes = (reachable | (jump > 0)) & ~tied, slopes + jump
+            ties += (tied & (~flat | (jump > 0))).sum(dim=1)
+        if masks is not None:
+            reachable = reachable & masks[number]
         safe = torch.where(reachable, slopes, 1.0)
         for b in net.sites[number].breakpoints:
             distance, place = torch.where(reachable, (z - b).abs() / safe, torch.inf).min(dim=1)
             nearer = distance < best
             best = torch.where(nearer, distance, best)
             site, unit = torch.where(nearer, number, site), torch.where(nearer, place, unit)
-    return best, site, unit
+    return best, site, unit, ties
+
+
+def _cones(
+    net: Network | None, x: Tensor, found: list[tuple[Tensor, Tensor]], flats: list[Tensor], norm: str
+) -> Cones | None:
+    """The cones around points x where competitors tie, with jumps in the norm that belongs to a distance."""
+    if net is None:
+        return None
+    x, root = x.detach().cpu().double(), math.sqrt(math.prod(net.input_shape))  # between the norms of gradients
+    before, behind = {"l2": (1.0, 1.0), "l1": (root, 1.0), "linf": (1.0, root)}[norm]
+    slopes = [
+        before * torch.where(flat, 0.0, s.detach()).cpu().double() for (_, s), flat in zip(found, flats, strict=True)
+    ]
+    around = cones(net, x, [as_rows(z) for z in net.preactivations(x)], slopes)
+    return None if around is None else Cones(around.tied, [behind * jump for jump in around.jumps])
 
 
 def _flat_units(net: Network | None, x: Tensor, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
@@ -180,6 +219,8 @@ def certified_radius(
 
     The smaller of the distance to the region's border and, for the region's affine map, to the decision boundary: a
     lower bound on the distance to any adversarial example, and that distance itself where the second is the smaller.
+    Where competitors of max-pooling tie at x, as on a blank background, the region is all that is affine along rays
+    from x (see `boundary_distance`), and the steepest map that one of its cones may have stands for all.
     A tie for the largest output is wrong, as in `robust_accuracy`. Computed in float64 for the function that the
     weights define, less what rounding may have done by bounds that are proved: in networks so deep that those say
     nothing, or with an operation without a bound, it is 0. A network that is not piecewise linear has no such radius:
@@ -208,7 +249,7 @@ def certified_radius(
             right = label_leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
             parts.append(torch.where(right, _safe_radii(routes, x.double(), y), 0.0))
     found = torch.cat(parts).cpu().numpy()
-    return Estimate("certified radius", found, exact=True, quantity="length (lower bound on the adversarial distance)")
+    return Estimate("certified radius", found, quantity="length (lower bound on the adversarial distance)")
 
 
 # Radii are short by this share, far more than rounding can leave in a norm, a sum of two numbers or a quotient.
@@ -220,7 +261,8 @@ def _safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
 
     What rounding may have added to a gap is taken off it, and what it may have taken off a slope is added, by bounds
     that are proved (see `geometry.rounding`). So a radius above 0 proves all signs at x too. A gap that may be the same
-    everywhere, such as that of two competitors that are one function, counts unless exact arithmetic says it is.
+    everywhere, such as that of two competitors that are one function, counts unless exact arithmetic says it is. That
+    of two that tie at x, which exact arithmetic says too, does not count, but what it does to slopes behind does.
     """
     net, rows = routes.net, torch.arange(len(x))
     apart: list[Tensor] = []  # of each chunk, how fast the label's output leaves the others, (n, k)
@@ -236,11 +278,19 @@ def _safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
     gaps += [outputs[rows, labels, None] - outputs - error[rows, labels, None] - error]
     slopes = torch.cat([*(slope for _, slope in found), reduce(torch.hypot, apart)], dim=1)
     unsure = torch.cat([*doubts, doubt[rows, labels, None] + doubt], dim=1)
+    around = cones(net, x, values, [slope for _, slope in found], doubts)
+    jumps, tied = torch.zeros_like(slopes), torch.zeros_like(slopes, dtype=torch.bool)
+    if around is not None:
+        *each, last = around.jumps
+        jumps = torch.cat([*each, last[rows, labels, None] + last], dim=1)
+        tied = torch.cat([*around.tied, torch.zeros_like(outputs, dtype=torch.bool)], dim=1)
+    slopes = slopes + jumps
     distances = torch.cat(gaps, dim=1).clamp_min(0) / (slopes + unsure).clamp_min(torch.finfo(x.dtype).tiny)
     distances[rows, slopes.shape[1] - outputs.shape[1] + labels] = torch.inf
     distances.masked_fill_((slopes == 0) & (unsure == 0), torch.inf)
+    distances.masked_fill_(tied, torch.inf)
     level = distances.masked_fill(slopes <= unsure, torch.inf).amin(dim=1, keepdim=True)
-    point, place = ((slopes <= unsure) & (distances < level)).nonzero().T
+    point, place = ((slopes <= unsure) & (jumps == 0) & (distances < level)).nonzero().T
     asked = torch.stack([point, *_named(net, labels[point], place)], dim=1)
     constant = constant_in_their_regions(net, values, asked, otherwise=False)
     distances[point[constant], place[constant]] = torch.inf

@@ -157,12 +157,12 @@ def behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
     """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
     part = _first_part(net)
     zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
-    follow = _Following(part, {0: Tangent(vectors[:, None])}, frozenset(), {})
+    follow = Following(part, {0: Tangent(vectors[:, None])}, frozenset(), {})
     follow.run(zero)
     return {value: follow.tangents[value] for value in part.outputs if value in follow.tangents}
 
 
-class _Following:
+class Following:
     """One pass through a program with the tangents of its values along r directions.
 
     An operation takes tangents as it takes values of r * n points, direction by direction, or of r points if they are
@@ -217,7 +217,7 @@ class _Following:
             self.r, self.tangents[step.results[0]] = len(product), Tangent(product)
             return
         points = self.points_of(step)
-        linear = _without_shift(step, group, self.tangents.keys())
+        linear = without_shift(step, group, self.tangents.keys())
         known = {i: self.spread(i, points) if i in self.tangents else values[i] for i in step.used}
         known |= {i: torch.zeros_like(values[-1 - i]) for i in linear.used if i < 0}
         self.keep(step, lifted(linear, known, self.program.shapes), points)
@@ -310,7 +310,7 @@ def slopes(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -
         return as_rows(slope)
 
 
-def _without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
+def without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
     """An affine operation without what it adds: numbers and constants in the arguments of the group are zero.
 
     A constant that becomes zero has a number below zero, -1 - i in place of i: another argument may hold it too.
@@ -399,7 +399,7 @@ class Route:
         """
         start = self.shared if vectors is None else self.start_along(vectors)
         assert start is not None, "random directions have to be given"
-        pass_ = _Following(self.program, start, set(self.net.exits), self.grams)
+        pass_ = Following(self.program, start, set(self.net.exits), self.grams)
         shifted = None if noise is None else self.net.noisy_entries(noise)
         n = len(x)
 

@@ -1,11 +1,12 @@
 """What is only rounding: values and slopes that are zero in exact arithmetic."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regionscope.geometry.grids import Grid
@@ -61,28 +62,55 @@ def constant_in_their_regions(net: Network, values: Sequence[Tensor], places: Te
     are what enters the sites at all points. On its region a number is an affine form of the input, so it is constant
     if it is the same at two random points modulo a prime. One that has no exact form is `otherwise`.
     """
+    generator = torch.Generator().manual_seed(0)
+
+    def anywhere(some: Indices, p: int) -> Tensor:
+        return torch.randint(p, (len(some), 2, *net.input_shape), generator=generator).double()
+
+    def same(found: Indices) -> NDArray[np.bool_]:
+        return np.asarray(found[:, :, 0] == found[:, :, 1])
+
+    return told(net, values, places, anywhere, same, otherwise=otherwise)
+
+
+def told(
+    net: Network,
+    values: Sequence[Tensor],
+    places: Tensor,
+    points: Callable[[Indices, int], Tensor],
+    judged: Callable[[Indices], NDArray[np.bool_]],
+    *,
+    otherwise: bool,
+) -> Tensor:
+    """What is told (primes, m) from the numbers at `places`, at points near those asked for, modulo every prime."""
     if not len(places):
         return torch.zeros(0, dtype=torch.bool)
     asked = np.unique(places[:, 0].numpy())
-    exactly = Exact(net.program.pruned([*net.entries, net.output]), {})
+    exactly = _exact(net)
     known = torch.tensor([exactly.has(int(v)) for v in places[:, 1]], dtype=torch.bool)
     result = torch.full_like(known, otherwise)
     if not known.any():
         return result
     pieces = {site.exit: piece(z, site.breakpoints) for site, z in zip(net.sites, values, strict=True)}
-    generator = torch.Generator().manual_seed(0)
-
-    def points(some: Indices, p: int) -> Tensor:
-        return torch.randint(p, (len(some), 2, *net.input_shape), generator=generator).double()
-
-    cells = CellMaps(points, Grid, lambda some: {value: piece[asked[some]] for value, piece in pieces.items()})
+    cells = CellMaps(
+        lambda some, p: points(asked[some], p),
+        Grid,
+        lambda some: {value: piece[asked[some]] for value, piece in pieces.items()},
+    )
     here = places[known].numpy()
     forms = Forms(here[:, 1:], np.zeros(len(here)))
-    found = exactly.residues(
-        cells, np.searchsorted(asked, here[:, 0]), forms, list(islice(primes_below(exactly.largest_modulus), PRIMES))
-    )
-    result[known] = torch.from_numpy((found[:, :, 0] == found[:, :, 1]).all(axis=0))
+    primes = list(islice(primes_below(exactly.largest_modulus), PRIMES))
+    found = exactly.residues(cells, np.searchsorted(asked, here[:, 0]), forms, primes)
+    result[known] = torch.from_numpy(judged(found).all(axis=0))
     return result
+
+
+def _exact(net: Network) -> Exact:
+    """The network in exact arithmetic; kept with it, as its laws are."""
+    known: dict[str, Exact] = vars(net)
+    if "_exact" not in known:
+        known["_exact"] = Exact(net.program.pruned([*net.entries, net.output]), {})
+    return known["_exact"]
 
 
 def without_effect(net: Network, pieces: Mapping[int, Tensor], places: Tensor, otherwise: Tensor) -> Tensor:

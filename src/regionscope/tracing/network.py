@@ -20,6 +20,7 @@ ROUNDING = 1e-12  # what float64 may leave of the second difference, relative to
 HALVINGS = 40
 BATCH_ADVICE = "a single point needs an axis for the batch: x[None]"
 FLAT_ADVICE = "flatten images first: x.flatten(1)"
+COMPETITIONS = frozenset({"maximum", "minimum", "max_pool", "max", "min", "clamp"})  # a clamp between tensors, that is
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class Site:
     @property
     def units(self) -> int:
         return math.prod(self.shape)
+
+    @property
+    def competes(self) -> bool:
+        """Whether its units are the differences of two competitors, as in max-pooling, maxout and `maximum`."""
+        return self.kind in COMPETITIONS and (self.kind != "clamp" or self.tournament is not None)
 
 
 @dataclass(frozen=True)

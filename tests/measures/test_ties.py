@@ -1,0 +1,229 @@
+"""Max-pooling on real images, whose blank background makes competitors tie."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d, cross_entropy, normalize
+
+import regionscope as rs
+from regionscope.datasets.sets import mnist_sample
+
+POOL = nn.MaxPool2d(2)
+LAYOUTS = ("pool behind ReLU", "pool before ReLU", "two pools", "overlapping")
+
+
+def images(split: str, n: int) -> tuple[Tensor, Tensor]:
+    """MNIST at 14 x 14 in float64: mostly background."""
+    x, y = mnist_sample(split)
+    return avg_pool2d(x[:n].reshape(-1, 1, 28, 28).double(), 2), y[:n]
+
+
+@cache
+def trained(layout: str) -> nn.Sequential:
+    torch.manual_seed(0)
+    first, second = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+    layers = {
+        "pool behind ReLU": [first, nn.ReLU(), second, nn.ReLU(), POOL, nn.Flatten(), nn.Linear(196, 10)],
+        "pool before ReLU": [first, POOL, nn.ReLU(), second, nn.ReLU(), nn.Flatten(), nn.Linear(196, 10)],
+        "two pools": [first, nn.ReLU(), POOL, second, nn.ReLU(), POOL, nn.Flatten(), nn.Linear(36, 10)],
+        "overlapping": [first, nn.ReLU(), nn.MaxPool2d(3, 2), second, nn.LeakyReLU(), nn.Flatten(), nn.Linear(144, 10)],
+    }[layout]
+    model = nn.Sequential(*layers).double()
+    x, y = images("train", 500)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for step in range(40):
+        rows = slice(step % 5 * 100, step % 5 * 100 + 100)
+        optimiser.zero_grad()
+        cross_entropy(model(x[rows]), y[rows]).backward()
+        optimiser.step()
+    return model.requires_grad_(False)
+
+
+def right_images(model: nn.Module, n: int) -> tuple[Tensor, Tensor]:
+    x, y = images("test", 60)
+    right = (model(x).argmax(dim=1) == y).nonzero()[:n, 0]
+    return x[right], y[right]
+
+
+def rays(x: Tensor, towards: Tensor, count: int, seed: int) -> Tensor:
+    """Unit vectors: random ones, some on a few pixels only, and those towards and away from another place."""
+    generator = torch.Generator().manual_seed(seed)
+    dense = torch.randn(count, *x.shape, generator=generator, dtype=x.dtype)
+    few = dense * (torch.rand(dense.shape, generator=generator) < 0.03)
+    every = torch.cat([dense, few, towards[None], -towards[None]]).flatten(1)
+    return normalize(every[every.norm(dim=1) > 0]).reshape(-1, *x.shape)
+
+
+def steepest(net: rs.Network, x: Tensor, site: int, unit: int) -> Tensor:
+    """The gradient of one unit, by reverse mode."""
+    x = x[None].clone().requires_grad_()
+    net._site_values(x)[site].flatten()[unit].backward()
+    assert x.grad is not None
+    return x.grad[0]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_network_is_affine_along_all_rays_as_far_as_the_distance_says(layout: str) -> None:
+    model = trained(layout)
+    x, _ = right_images(model, 4)
+    net = rs.trace(model, x)
+    found = rs.boundary_distance(net, x)
+    assert (found.per_point > 0).all() and found.ties is not None
+    assert (found.ties > 0).all(), "the background ties"
+    assert not found.exact and "lower bound" in found.quantity and "a lower bound" in repr(found)
+    for i, d in enumerate(found.per_point):
+        towards = steepest(net, x[i], found.site[i], found.nearest_unit[i])  # type: ignore[index]
+        u = d * rays(x[i], towards, 60, i)
+        at = torch.stack([model(x[i] + t * u) for t in (0.0, 0.333, 0.666, 0.999)])  # (4, rays, 10)
+        bends = (at[2:] - 2 * at[1:-1] + at[:-2]).abs().amax()
+        assert bends <= 1e-14 * at.abs().max() < 1e-4 * (at[1:] - at[:-1]).abs().max()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_patterns_away_from_ties_stay_as_far_as_the_distance_says_and_change_behind_it(layout: str) -> None:
+    """A stretched copy of every ray: what is not tied keeps its sign up to d; beyond, something real switches soon."""
+    model = trained(layout)
+    x, _ = right_images(model, 3)
+    net = rs.trace(model, x)
+    found = rs.boundary_distance(net, x)
+    here = torch.cat([z.flatten(1) for z in net.preactivations(x)], dim=1)
+    for i, d in enumerate(found.per_point):
+        towards = steepest(net, x[i], found.site[i], found.nearest_unit[i])  # type: ignore[index]
+        u = rays(x[i], towards, 60, i)
+        sides = here[i].sign()
+        free = here[i].abs() > 1e-12
+        for t, same in ((0.999 * d, True), (30 * d, False)):
+            there = torch.cat([z.flatten(1) for z in net.preactivations(x[i] + t * u)], dim=1).sign()
+            assert bool((there == sides)[:, free].all()) == same
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf", "l1"])
+def test_where_nothing_ties_before_a_relu_its_distance_is_that_of_autograd(norm: str) -> None:
+    """The first convolution is affine: with one pool at the end, ReLUs are as far as they are without it."""
+    model = trained("pool behind ReLU")
+    x, _ = right_images(model, 2)
+    found = rs.boundary_distance(model, x, norm=norm).per_point
+    dual = {"l2": 2, "linf": 1, "l1": math.inf}[norm]
+    for point, d in zip(x, found, strict=True):
+        nearest = []
+        for depth in (1, 3):
+            z = model[:depth](point[None]).flatten()
+            jacobian = torch.func.jacrev(lambda p, depth=depth: model[:depth](p[None]).flatten())(point).flatten(1)
+            slope = torch.linalg.vector_norm(jacobian, ord=dual, dim=1)
+            nearest.append(torch.where(slope > 1e-12, z.abs() / slope, torch.inf).min())
+        assert 0 < d <= float(min(nearest)) * (1 + 1e-9)
+        assert d > 1e-3 * float(min(nearest)), "the bound says something"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_certified_radii_of_real_images_are_above_zero_and_hold(layout: str) -> None:
+    model = trained(layout)
+    x, y = right_images(model, 6)
+    found = rs.certified_radius(model, x, y)
+    assert (found.per_point > 0).all()
+    assert not found.exact and "a lower bound" in repr(found)
+    assert (found.per_point <= rs.boundary_distance(model, x).per_point * (1 + 1e-3)).all()
+    for point, label, radius in zip(x, y, found.per_point, strict=True):
+        margin = model(point[None])[0]
+        rival = int(margin.clone().index_fill(0, label, -math.inf).argmax())
+        p = point[None].clone().requires_grad_()
+        (model(p)[0, rival] - model(p)[0, label]).backward()
+        assert p.grad is not None
+        u = radius * rays(point, p.grad[0], 50, int(label))
+        assert (model(point + u).argmax(dim=1) == label).all()
+
+
+def test_crossings_of_a_pool_are_pairs_of_which_each_is_larger_somewhere() -> None:
+    """By brute force over the windows; where both are closed ReLUs, the pool does not bend."""
+    model = trained("pool behind ReLU")
+    x, _ = right_images(model, 2)
+    frame = np.linalg.qr(np.random.default_rng(0).standard_normal((196, 12)))[0].T
+    for radius in (1e-3, 3.0):
+        found = rs.boundary_crossings(model, x, radius=radius, frame=frame)
+        assert found.per_layer is not None
+        for i, point in enumerate(x):
+            arms = radius * torch.from_numpy(frame).reshape(-1, 1, 14, 14)
+            h = model[:4](torch.cat([point + arms, point - arms]))
+            rows = h[..., 0::2], h[..., 1::2]  # the last dimension is played first
+            halves = torch.maximum(*rows)
+            pairs = [rows[0] - rows[1], halves[..., 0::2, :] - halves[..., 1::2, :]]
+            expected = sum(int(((z > 0).any(dim=0) & (z < 0).any(dim=0)).sum()) for z in pairs)
+            loose = sum(int(((z > 0).any(dim=0) & (z <= 0).any(dim=0)).sum()) for z in pairs)
+            assert found.per_layer[i, 2] == expected <= loose
+            assert expected < loose or radius < 1
+
+
+def test_lines_from_an_image_have_cells_only_where_the_output_of_a_pool_changes() -> None:
+    """Every end of a cell is a change of the map: by second differences of all that leaves a site."""
+    model = trained("pool behind ReLU")
+    x, _ = right_images(model, 2)
+    net = rs.trace(model, x)
+    cells = rs.line_cells(net, x[0], x[1])
+    ends = np.concatenate([[0.0], cells.breakpoints, [1.0]])
+    gaps = np.diff(ends)
+    for k in np.flatnonzero((gaps[1:] > 1e-4) & (gaps[:-1] > 1e-4))[:150]:
+        step = 0.4 * min(gaps[k], gaps[k + 1])
+        places = cells.breakpoints[k] + step * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+        t = torch.from_numpy(places).view(-1, 1, 1, 1)
+        p = x[0] + t * (x[1] - x[0])
+        values = torch.cat([model[:2](p).flatten(1), model[:4](p).flatten(1), model[:5](p).flatten(1)], dim=1)
+        second = (values[4] - 2 * values[2] + values[0]).abs().max()
+        within = (values[2:] - 2 * values[1:-1] + values[:-2])[[0, 2]].abs().max()
+        assert within <= 1e-13 and second > 1e-8 * step
+
+
+class Homogeneous(nn.Module):
+    """Maxima of maxima without biases, all of which tie at the origin, before ReLUs with biases, and two outputs."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        g = torch.Generator().manual_seed(seed)
+        self.first, self.second, self.third, self.last = (
+            torch.randn(*shape, generator=g, dtype=torch.float64) for shape in ((12, 2), (6, 4), (5, 2), (2, 5))
+        )
+        self.shift = 0.5 + torch.rand(5, generator=g, dtype=torch.float64)
+
+    def steep(self, x: Tensor) -> Tensor:
+        """What enters the ReLUs, without its shift."""
+        p = (x @ self.first.T).unflatten(1, (4, 3)).amax(dim=2)
+        found: Tensor = (p @ self.second.T).unflatten(1, (2, 3)).amin(dim=2) @ self.third.T
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.steep(x) + self.shift) @ self.last.T
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_behind_ties_no_direction_has_a_boundary_or_another_class_nearer(seed: int) -> None:
+    """In the plane all directions can be looked at: along each, what enters a ReLU is a number times the way."""
+    model, x = Homogeneous(seed), torch.zeros(1, 2, dtype=torch.float64)
+    angles = torch.linspace(0, 2 * math.pi, 20_001, dtype=torch.float64)
+    u = torch.stack([angles.cos(), angles.sin()], dim=1)
+    steepness = model.steep(u)
+    nearest = torch.where(steepness < 0, -model.shift / steepness, torch.inf).min()
+    found = rs.boundary_distance(model, x)
+    assert found.ties is not None and found.ties[0] == 12 - 4 + 4
+    assert float(nearest) / 50 < found.mean <= float(nearest) * (1 + 1e-6)
+    label = model(x).argmax(dim=1)
+    radius = rs.certified_radius(model, x, label).mean
+    assert 0 < radius <= float(nearest) * (1 + 1e-6)
+    assert (model(0.999 * radius * u).argmax(dim=1) == label).all()
+
+
+def test_a_tie_in_the_plane_has_the_distance_to_where_another_takes_over() -> None:
+    """max(a, b, a + b - 1) at the origin: a and b tie, the third wins beyond min(a, b) = 1, sqrt(2) away."""
+    rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    shift = torch.tensor([0.0, 0.0, -1.0])
+    x = torch.zeros(1, 2)
+    found = rs.boundary_distance(lambda x: (x @ rows.T + shift).amax(dim=1, keepdim=True), x)
+    assert 0 < found.mean <= math.sqrt(2)
+    assert found.ties is not None and found.ties.tolist() == [1]
+    same = rs.boundary_distance(lambda x: (x @ rows[[0, 0, 2]].T + shift).amax(dim=1, keepdim=True), x)
+    assert same.ties is not None and same.ties.tolist() == [0]
+    assert same.mean == pytest.approx(1.0)  # a + b - 1 = a where b = 1
+    relu = rs.boundary_distance(nn.Sequential(nn.Linear(2, 3, bias=False), nn.ReLU()), x)
+    assert relu.mean == 0 and relu.exact  # on the boundary of a unit
