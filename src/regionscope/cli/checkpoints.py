@@ -35,6 +35,7 @@ def regions(
     colour: Colour | None = None,
     up_to_layer: int | None = None,
     max_cells: int = 10_000_000,
+    memory: float = 2.0,
     certified: bool = False,
     save: Path | None = None,
     seed: int = 0,
@@ -71,6 +72,8 @@ def regions(
         Stop after this layer.
     max_cells
         Stop with an error beyond this number of cells.
+    memory
+        Keep to this many GB; what does not fit is refused.
     certified
         Stop with an error if a sign cannot be proved, however long that takes.
     save
@@ -86,7 +89,7 @@ def regions(
     plane, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
     matplotlib.use("agg")
     cells = rs.plane_cells(
-        network, plane, up_to_layer=up_to_layer, max_cells=max_cells, certified=certified,
+        network, plane, up_to_layer=up_to_layer, max_cells=max_cells, memory=int(memory * 1e9), certified=certified,
         show_progress=output.bar,
     )  # fmt: skip
     save_picture(cells.plot(colour=colour, labels=names), out)

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,20 +14,22 @@ from torch import Tensor
 from regionscope.files import whole_file
 from regionscope.geometry import maps
 from regionscope.geometry.grids import Grid
-from regionscope.geometry.patterns import Column, unpacked
+from regionscope.geometry.patterns import Column, PatternTable, unpacked
 from regionscope.geometry.sweep import exact
+from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, Site, Tournament
 from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Ints, Model, Words
 
-FORMAT = 2
+FORMAT = 3  # patterns in blocks
+DENSE = 2  # the same without
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cells:
     """Cells of a network, numbered, exact to the rounding of float64."""
 
-    packed_patterns: Words
+    packed_patterns: Words | PatternTable  # of cells that were found in blocks, block by block
     columns: tuple[Column, ...]
     sites: tuple[Site, ...]
     outputs: Floats | None  # (vertices, k); None for cells up to a layer
@@ -41,7 +44,11 @@ class Cells:
     @cached_property
     def patterns(self) -> Ints:
         """The piece every unit is on, site by site, and the position of every winner of max-pooling and its like."""
-        return unpacked(self.columns, self.packed_patterns)
+        return unpacked(self.columns, self.packed_patterns[:])
+
+    def patterns_of(self, cells: Any) -> Ints:
+        """The same of some cells only, a slice or numbers: the patterns of a million may not fit into memory."""
+        return unpacked(self.columns, self.packed_patterns[cells])
 
     def affine_maps(self) -> tuple[Floats, Floats]:
         """The network inside each cell: output = A @ u + c at coordinates u; A (n, k, dimensions) and c (n, k)."""
@@ -49,8 +56,13 @@ class Cells:
 
     @cached_property
     def _maps(self) -> tuple[Floats, Floats]:
-        values, slopes = maps.derivatives(self._net, self._points(self.centres), self._axes(self.centres))
-        return slopes, values - np.einsum("nkd,nd->nk", slopes, self._coordinates(self.centres))
+        net, places = self._net, self.centres
+        found = []
+        for rows in portions(len(places), net):
+            some = places[rows]
+            values, slopes = maps.derivatives(net, self._points(some), self._axes(some))
+            found.append((slopes, values - np.einsum("nkd,nd->nk", slopes, self._coordinates(some))))
+        return np.concatenate([a for a, _ in found]), np.concatenate([c for _, c in found])
 
     @property
     def _any_net(self) -> Network:
@@ -111,17 +123,26 @@ class Cells:
     def save(self, path: str | Path) -> None:
         """Write an npz file to exactly this path, whole or not at all, without the network."""
         about = {
-            "format": FORMAT,
+            "format": FORMAT if isinstance(self.packed_patterns, PatternTable) else DENSE,
             "kind": type(self).__name__,
             "columns": [asdict(c) for c in self.columns],
             "sites": [asdict(s) for s in self.sites],
             "close_decisions": self.close_decisions,
             "undecided": self.undecided,
         }
-        arrays = self._arrays() | {"packed_patterns": self.packed_patterns, "outputs": self.outputs}
+        patterns = self.packed_patterns
+        arrays = self._arrays() | {"outputs": self.outputs}
+        arrays |= patterns.arrays() if isinstance(patterns, PatternTable) else {"packed_patterns": patterns}
         stored = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
         with whole_file(path) as beside, beside.open("wb") as file:  # given a name, numpy would append .npz
             np.savez_compressed(file, about=np.array(json.dumps(about)), **stored, allow_pickle=False)
+
+
+def portions(points: int, net: Network) -> Iterator[slice]:
+    """Points in portions at which the values of all units take little memory."""
+    at_once = points_kept_at_once(net)
+    for start in range(0, points, at_once):
+        yield slice(start, min(start + at_once, points))
 
 
 def read_cells(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -134,13 +155,17 @@ def read_cells(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, A
         if "about" not in file.files:
             raise ValueError(wanted)
         about = json.loads(str(file["about"]))
-        if about["format"] != FORMAT:
-            raise ValueError(f"{path} has format {about['format']}, this version of regionscope reads {FORMAT}")
+        if about["format"] not in (FORMAT, DENSE):
+            raise ValueError(
+                f"{path} has format {about['format']}, this version of regionscope reads {DENSE} and {FORMAT}"
+            )
         if about.get("kind", "PlaneCells") != kind:
             raise ValueError(f"{path} holds {about['kind']}: {about['kind']}.load reads it")
         stored = {name: file[name] for name in file.files if name != "about"}
+    dense = stored.pop("packed_patterns", None)
+    patterns = PatternTable.of_arrays(stored) if dense is None else dense
     common = {
-        "packed_patterns": stored.pop("packed_patterns"),
+        "packed_patterns": patterns,
         "columns": tuple(Column(**c) for c in about["columns"]),
         "sites": tuple(_site(**s) for s in about["sites"]),
         "outputs": stored.pop("outputs", None),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from regionscope.geometry.cells import portions
 from regionscope.geometry.checks import (
     ALONG_SIDES,
     Ends,
@@ -19,7 +20,6 @@ from regionscope.geometry.line_cells import LineCells
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.tables import Facts
-from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Bools, Floats, Indices
 
@@ -177,15 +177,14 @@ def _sample(chosen: Bools, most: int, generator: torch.Generator | None) -> Indi
 
 def _wrong_at_breakpoints(cells: LineCells, net: Network) -> int:
     """Breakpoints whose cells do not differ in just some of the units that switch there."""
-    parts, before, after = parts_of(cells, net), cells.patterns[:-1], cells.patterns[1:]
-    wrong = (before == after).all(axis=1)
-    at_once = points_kept_at_once(net)
-    for start in range(0, len(wrong), at_once):
-        rows = np.arange(start, min(start + at_once, len(wrong)))
+    parts, wrong = parts_of(cells, net), np.zeros(len(cells) - 1, bool)
+    for rows in portions(len(wrong), net):
+        before, after = (cells.patterns_of(slice(rows.start + k, rows.stop + k)) for k in range(2))
         found = evaluation(cells, net, cells.breakpoints[rows], parts)
+        wrong[rows] = (before == after).all(axis=1)
         for number, part in enumerate(parts):
             columns = slice(part.first, part.first + part.entries)
-            ends = Ends(rows - start, before[rows, columns], after[rows, columns])
+            ends = Ends(np.arange(len(before)), before[:, columns], after[:, columns])
             wrong[rows] |= ends.off(found, number, part, net).any(axis=1)
     return int(wrong.sum())
 
@@ -237,10 +236,10 @@ def _wrong_outputs(cells: PlaneCells, net: Network) -> int:
     """Vertices whose outputs are not those of a forward pass there, to within rounding."""
     if cells.outputs is None:
         return 0
-    wrong, at_once = 0, points_kept_at_once(net)
-    for start in range(0, len(cells.vertices), at_once):
-        x = cells._points(cells.vertices[start : start + at_once])
-        claimed, found = cells.outputs[start : start + at_once], net(x).reshape(len(x), -1).numpy()
+    wrong = 0
+    for rows in portions(len(cells.vertices), net):
+        x = cells._points(cells.vertices[rows])
+        claimed, found = cells.outputs[rows], net(x).reshape(len(x), -1).numpy()
         norm, *norms = (as_rows(v).norm(dim=1).numpy() for v in (x, *net.preactivations(x)))
         errors = usual_output_errors(net, norm, np.full(len(x), SAFETY * EPS * cells._size), norms)
         wrong += int((~(np.abs(claimed - found) <= ALONG_SIDES * errors)).any(axis=1).sum())
@@ -254,15 +253,16 @@ def _wrong_across(cells: PlaneCells, net: Network) -> int:
     wrong = inner & ~_differ_in_maker(cells, net, parts)
     half = np.flatnonzero(np.repeat(inner, 2))  # an end of a side each, by vertices
     half = half[np.argsort(edges.vertices.ravel()[half], kind="stable")]
-    vertex, at_once = edges.vertices.ravel()[half], points_kept_at_once(net)
-    for start in range(0, len(cells.vertices), at_once):
-        mine = slice(*np.searchsorted(vertex, [start, start + at_once]))
-        found = evaluation(cells, net, cells.vertices[start : start + at_once], parts)
+    vertex = edges.vertices.ravel()[half]
+    for rows in portions(len(cells.vertices), net):
+        mine = slice(*np.searchsorted(vertex, [rows.start, rows.stop]))
+        found = evaluation(cells, net, cells.vertices[rows], parts)
         edge = half[mine] >> 1
+        both = [cells.patterns_of(c) for c in edges.cells[edge].T]
         for number, part in enumerate(parts):
-            first, second = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[edge].T)
+            first, second = (patterns[:, part.first : part.first + part.entries] for patterns in both)
             changed = (first != second).any(axis=1)
-            here = Ends((vertex[mine] - start)[changed], first[changed], second[changed])
+            here = Ends((vertex[mine] - rows.start)[changed], first[changed], second[changed])
             wrong[edge[changed][here.off(found, number, part, net).any(axis=1)]] = True
     return int(wrong.sum())
 
@@ -274,9 +274,10 @@ def _differ_in_maker(cells: PlaneCells, net: Network, parts: list[Part]) -> Bool
     for part in parts:
         played = part.tournament
         sites = [n for n, s in enumerate(net.sites) if n == part.site or (played and s.tournament == played)]
-        mine = np.flatnonzero(np.isin(edges.site, sites) & (edges.cells >= 0).all(axis=1))
-        a, b = (cells.patterns[c, part.first : part.first + part.entries] for c in edges.cells[mine].T)
-        each = np.arange(len(mine))
-        differs = (a != b).any(axis=1) if played is not None else a[each, edges.unit[mine]] != b[each, edges.unit[mine]]
-        result[mine] = differs
+        all_mine = np.flatnonzero(np.isin(edges.site, sites) & (edges.cells >= 0).all(axis=1))
+        for rows in portions(len(all_mine), net):
+            mine = all_mine[rows]
+            a, b = (cells.patterns_of(c)[:, part.first : part.first + part.entries] for c in edges.cells[mine].T)
+            at = np.arange(len(mine)), edges.unit[mine]
+            result[mine] = (a != b).any(axis=1) if played is not None else a[at] != b[at]
     return result

@@ -8,11 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry.cells import Cells
+from regionscope.geometry.cells import Cells, portions
 from regionscope.geometry.laws import usual_errors
 from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.geometry.settling import exact_pieces
-from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, Site, Tournament, as_rows
 from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats
@@ -109,12 +108,10 @@ def _grouped(step: Step, entering: Tensor) -> Tensor:
 def wrong_inside(cells: Cells, net: Network) -> tuple[Bools, int]:
     """Which cells have another pattern at their centre, and how many units are within rounding of a breakpoint."""
     parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
-    at_once = points_kept_at_once(net)
-    for start in range(0, len(cells), at_once):
-        rows = slice(start, start + at_once)
-        found = evaluation(cells, net, cells.centres[rows], parts)
+    for rows in portions(len(cells), net):
+        found, patterns = evaluation(cells, net, cells.centres[rows], parts), cells.patterns_of(rows)
         for number, part in enumerate(parts):
-            claimed = cells.patterns[rows, part.first : part.first + part.entries]
+            claimed = patterns[:, part.first : part.first + part.entries]
             if number in found.contests:
                 contest = found.contests[number]
                 differs = claimed != contest.winners
@@ -166,8 +163,9 @@ def wrong_exactly(cells: Cells, net: Network, chosen: Numbers) -> int | None:
     if exactly is None:
         return None
     pieces, winners = exactly
+    patterns = cells.patterns_of(chosen)
     wrong = np.zeros(len(chosen), bool)
     for part in parts_of(cells, net):
         found = pieces[part.site] if part.tournament is None else winners[part.tournament]
-        wrong |= (found != cells.patterns[chosen, part.first : part.first + part.entries]).any(axis=1)
+        wrong |= (found != patterns[:, part.first : part.first + part.entries]).any(axis=1)
     return int(wrong.sum())

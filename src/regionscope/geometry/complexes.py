@@ -1,6 +1,6 @@
 """What a sweep asks of the cells that it has cut: lines and planes are complexes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ class Start:
     largest: float  # of the coordinates
     directions: Tensor  # (m, dimensions, entries of an input) orthonormal, in which coordinates go
     reach: float  # no point that tells a map has a larger norm
+    moving: Tensor | None = None  # (entries of an input,) which of them change anywhere; None if that is not known
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Cut:
     rows: Rows  # what the values are in
     vertices: kernels.Vertices
     rule: kernels.Rule
-    ties: Words  # (old vertices, words): what is known to be on a boundary; no rows if nothing is
+    ties: Words  # (old vertices, words): signs that need no look, as nothing changes there; no rows if there are none
     opened: Ints  # (old vertices,) how many signs are not proved
 
     @property
@@ -110,14 +111,14 @@ class Meetings:
 
 @dataclass(frozen=True)
 class Finish:
-    """A tournament that is over: who met whom in every match of its rounds, and who won, packed, in each cell.
+    """A tournament that is over: who met in the matches that the complex asked for, and who won in each cell, packed.
 
     `before` is the cell that each was before its first round.
     """
 
     playing: Bracket
     rounds: Sequence[Boundaries]
-    matches: dict[str, Tensor]
+    met: dict[str, Indices]  # (matches, 2)
     won: Words
     before: Ints
 
@@ -128,6 +129,13 @@ class Merged:
 
     members: Indices
     vertices: Bools
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Which vertices of all blocks, one after another, the whole has."""
+
+    vertices: Indices
 
 
 class Complex(Protocol):
@@ -148,8 +156,38 @@ class Complex(Protocol):
     def merge(self, over: Finish) -> Merged | None:
         """Join the cells that a tournament cut although nobody else won; None if they stay apart."""
 
+    def matches(self, rounds: Sequence[Boundaries]) -> dict[str, tuple[Indices, Indices]]:
+        """The matches, by cell and unit, of which `merge` has to know who met: name of a round -> both."""
+
     def inside(self) -> Tensor:
         """A point of input space inside each cell, (cells, entries of an input)."""
+
+    # blocks
+
+    def __len__(self) -> int:
+        """The number of cells."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+
+    def room_needed(self, cut: Cut) -> int:
+        """At most how many vertices a site will add."""
+
+    def own(self) -> Bools:
+        """Which cells belong to this block alone."""
+
+    def shares(self, parts: int) -> Ints:
+        """The part that each cell goes to, if there are to be about so many: neighbours to the same."""
+
+    def split(self, share: Ints) -> Iterator[tuple[Any, Indices, Indices]]:
+        """Blocks of cells as complexes of their own, each with the vertices and cells of this one that it has."""
+
+    def finished(self) -> Any:
+        """What is kept of a block that has been cut by all sites."""
+
+    def join(self, pieces: Sequence[Any]) -> Joined:
+        """Be what finished blocks are together."""
 
     # exact arithmetic
 

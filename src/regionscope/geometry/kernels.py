@@ -58,7 +58,7 @@ class Vertices(NamedTuple):
     above: Words  # (vertices, words): the boundaries that each vertex is above
     below: Words
     doubt: Floats  # (vertices, DOUBTS); see `predicates`
-    parents: Ints  # (vertices, 2): between which two a new one lies
+    parents: Ints  # (vertices, 3): between which two a new one lies, and the boundary that made it
     weights: Floats  # and how far from the first to the second
 
 
@@ -80,6 +80,7 @@ class Mesh(NamedTuple):
     face: Ints
     label: Ints  # of edges: the boundary that made it; of a side of the domain, -1 minus its number
     rivals: Ints
+    rim: Ints  # of edges that another block has too: the number of its common edge, times two, plus the side; or -1
     apart: Floats
     start: Ints  # a half-edge of each cell
     source: Ints  # the cell that each was cut from
@@ -294,7 +295,8 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
         here[i] = at_a[i] + t * (at_b[i] - at_a[i])
     off = 0.0 if opposite else abs(here[unit] - level)
     here[unit] = level
-    vertices.parents[vertex, 0], vertices.parents[vertex, 1], vertices.weights[vertex] = a, b, t
+    vertices.parents[vertex, 0], vertices.parents[vertex, 1], vertices.parents[vertex, 2] = a, b, boundary
+    vertices.weights[vertex] = t
     for column in range(doubt.shape[1]):
         doubt[vertex, column] = max(doubt[a, column], doubt[b, column])
     doubt[vertex, TURNS] += 1
@@ -364,6 +366,7 @@ def split_edge(h, vertex, mesh, count):
     before[m], after[before[twin]], after[m], before[twin] = before[twin], m, twin, m
     face[n], face[m] = face[h], face[twin]
     mesh.label[n >> 1], mesh.rivals[n >> 1] = mesh.label[h >> 1], mesh.rivals[h >> 1]
+    mesh.rim[n >> 1] = mesh.rim[h >> 1]
     for c in range(2):
         mesh.apart[n >> 1, c] = mesh.apart[h >> 1, c]
     count[EDGES] += 1
@@ -380,7 +383,7 @@ def split_cell(cell, p, q, made_by, mesh, count):
     a, b = before[p], before[q]
     after[a], before[n], after[n], before[q] = n, a, q, n
     after[b], before[m], after[m], before[p] = m, b, p, m
-    mesh.label[n >> 1], mesh.rivals[n >> 1] = made_by, -1
+    mesh.label[n >> 1], mesh.rivals[n >> 1], mesh.rim[n >> 1] = made_by, -1, -1
     face[n], start[cell] = cell, n
     start[new], mesh.source[new] = m, cell
     h = m
@@ -484,7 +487,7 @@ def cut_cells(mesh, vertices, rule, questions, count, stack, first_label, roots,
         widest.errors[:], widest.slopes[:] = 0.0, 0.0
         for k in range(2):
             last, on, h = _passage(h, 1 - 2 * k, boundary, origin, after, above, below)
-            a, b = origin[last], origin[h]
+            a, b = origin[last if k == 0 else h], origin[h if k == 0 else last]  # the same seen from both sides
             length = distance(xy, a, b) + rule.law[DRIFT]
             if on < 0:
                 edge = last >> 1
@@ -536,7 +539,8 @@ def merge_cells(key, keys, mesh):
             face[h] = key[face[h]] if face[h] >= 0 else -1
     for h in range(2 * edges):
         p, v = before[h], origin[h]
-        if not stays[h >> 1] or degree[v] != 2 or p >> 1 == h >> 1 or label[p >> 1] != label[h >> 1]:
+        same = label[p >> 1] == label[h >> 1] and mesh.rim[p >> 1] == mesh.rim[h >> 1]
+        if not stays[h >> 1] or degree[v] != 2 or p >> 1 == h >> 1 or not same:
             continue
         for c in range(2):
             apart[p >> 1, c] = max(apart[p >> 1, c], apart[h >> 1, c])

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry import maps, traversals
+from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import reduced, remainders
-from regionscope.geometry.patterns import owners
+from regionscope.geometry.patterns import PatternBlock, PatternTable, owners
 from regionscope.geometry.segments import Segments
 from regionscope.geometry.sweep import Sweep, exact, sweep
 from regionscope.points import as_tensor
@@ -172,6 +173,7 @@ def line_cells(
     *,
     certified: bool = False,
     max_cells: int = 10_000_000,
+    memory: int = DEFAULT,
     show_progress: bool = False,
 ) -> Any:
     """The exact linear regions of a piecewise-linear network on the segment from start to end (HR 3.1).
@@ -192,7 +194,7 @@ def line_cells(
     net = exact(_as_network_of_points(model, start))
     single = tuple(start.shape) == net.input_shape
     starts, ends = (p[None] if single else p for p in (start, end))
-    found = _cells_along(net, list(torch.stack([starts, ends], dim=1)), max_cells, show_progress, certified)
+    found = _cells_along(net, list(torch.stack([starts, ends], dim=1)), max_cells, memory, show_progress, certified)
     return found[0] if single else found
 
 
@@ -203,6 +205,7 @@ def curve_cells(
     closed: bool = False,
     certified: bool = False,
     max_cells: int = 10_000_000,
+    memory: int = DEFAULT,
     show_progress: bool = False,
 ) -> LineCells:
     """The exact linear regions along a polyline through points (k, *input_shape), back to its start if `closed`.
@@ -225,7 +228,7 @@ def curve_cells(
     curve = _net_points(net, torch.cat([points, points[:1]]) if closed else points)
     moved = np.flatnonzero(_steps(curve) > 0) + 1
     corners = np.concatenate([[0], moved if len(moved) else [1]])
-    return _cells_along(net, [curve[corners]], max_cells, show_progress, certified)[0]
+    return _cells_along(net, [curve[corners]], max_cells, memory, show_progress, certified)[0]
 
 
 def _as_network_of_points(model: Model | Network, points: Tensor) -> Network:
@@ -254,12 +257,12 @@ def _split(places: Floats, corners: int) -> tuple[Indices, Floats]:
 
 
 def _cells_along(
-    net: Network, curves: list[Tensor], max_cells: int, show_progress: bool, certified: bool
+    net: Network, curves: list[Tensor], max_cells: int, memory: int, show_progress: bool, certified: bool
 ) -> list[LineCells]:
     """The cells of all curves, cut together by all sites of a frozen network."""
     curves = [_net_points(net, curve) for curve in curves]
     made = Segments(curves)
-    swept = sweep(net, made, max_cells=max_cells, show_progress=show_progress, certified=certified)
+    swept = sweep(net, made, max_cells=max_cells, memory=memory, show_progress=show_progress, certified=certified)
     patterns = swept.patterns()
     return [_gathered(net, curve, made, patterns, swept, number) for number, curve in enumerate(curves)]
 
@@ -274,11 +277,13 @@ def _steps(curve: Tensor) -> Floats:
     return np.asarray((curve[1:] - curve[:-1]).flatten(1).norm(dim=1).numpy())
 
 
-def _gathered(net: Network, curve: Tensor, made: Segments, all_patterns: Words, swept: Sweep, number: int) -> LineCells:
+def _gathered(
+    net: Network, curve: Tensor, made: Segments, all_patterns: Words | PatternTable, swept: Sweep, number: int
+) -> LineCells:
     """The cells of one curve: pieces in order, those with the same pattern joined, those without length left out."""
     assert swept.outputs is not None
     chain = made.chain
-    order = traversals.chain(made.begins[number], chain.after)
+    order = traversals.chain(made.heads[number], chain.after)
     whole = LineCells(
         points=curve,
         breakpoints=np.zeros(0),
@@ -304,12 +309,17 @@ def _gathered(net: Network, curve: Tensor, made: Segments, all_patterns: Words, 
     cells = replace(
         whole,
         breakpoints=fractions[starts],
-        packed_patterns=patterns[np.concatenate([[0], new])],
+        packed_patterns=_as_before(all_patterns, patterns[np.concatenate([[0], new])]),
         site=site,
         unit=unit,
         outputs=swept.outputs[order[np.concatenate([[0], starts, [-1]])]],
     )
     return _named_at_corners(cells)
+
+
+def _as_before(like: Words | PatternTable, patterns: Words) -> Words | PatternTable:
+    """Patterns in a block, if those of all curves are in blocks."""
+    return PatternTable((PatternBlock.of(patterns),)) if isinstance(like, PatternTable) else patterns
 
 
 def _named_at_corners(cells: LineCells) -> LineCells:

@@ -5,7 +5,7 @@ down for them, so that nothing is copied for a cell that is cut again.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -27,7 +27,10 @@ class Note:
 
 @dataclass(frozen=True)
 class Lineage:
-    """All notes, and the cell of the last one that each cell comes from."""
+    """All notes, and the cell of the last one that each cell comes from.
+
+    A site that cut in several passes has a note of each, whose bits belong together.
+    """
 
     ancestors: Ints
     notes: tuple[Note, ...] = ()
@@ -44,6 +47,20 @@ class Lineage:
         """With the boundaries of a site that every cell is above, or the winners of a tournament there."""
         note = Note(name, winners, packed, self.ancestors)
         return Lineage(np.arange(len(packed), dtype=np.int32), (*self.notes, note))
+
+    def part(self, cells: Indices) -> "Lineage":
+        """Of some of the cells only, without what was noted of others."""
+        used, first = np.unique(self.ancestors[cells], return_inverse=True)
+        notes = list[Note]()
+        for note in reversed(self.notes):
+            before, number = np.unique(note.ancestors[used], return_inverse=True)
+            notes.append(replace(note, packed=note.packed[used], ancestors=number.astype(np.int32)))
+            used = before
+        return Lineage(first.astype(np.int32), tuple(reversed(notes)))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(note.packed.nbytes + note.ancestors.nbytes for note in self.notes)
 
     def rows(self, cells: Indices | None = None) -> Iterator[tuple[Note, Words]]:
         """What each note says of these cells, or of all; the last note first."""
@@ -62,28 +79,29 @@ class Lineage:
     def pieces(self, boundaries: Sequence[Boundaries], cells: Indices) -> dict[int, Tensor]:
         """The piece that every unit is on in these cells: value that leaves a site -> (cells, units)."""
         sites = {b.site.name: b.site for b in boundaries}
-        found = {}
+        bits: dict[str, Words] = {}
         for note, packed in self.rows(cells):
             if not note.winners:
-                site = sites[note.name]
-                numbers = piece_numbers(packed, site.units, len(site.breakpoints))
-                found[site.exit] = torch.from_numpy(numbers)
-        return found
+                bits[note.name] = packed | bits[note.name] if note.name in bits else packed
+        return {
+            sites[name].exit: torch.from_numpy(piece_numbers(packed, sites[name].units, len(sites[name].breakpoints)))
+            for name, packed in bits.items()
+        }
 
-    def sides(self, boundaries: Sequence[Boundaries]) -> dict[str, Tensor]:
-        """Whether the first was above the second in every match of these last rounds: name -> (cells, matches)."""
+    def sides(self, boundaries: Sequence[Boundaries], cells: Indices) -> dict[str, Tensor]:
+        """Whether the first was above the second in matches of these last rounds, in cells: name -> (n, matches)."""
         units = {b.site.name: b.site.units for b in boundaries}
         last = Lineage(self.ancestors, self.notes[-len(boundaries) :])
-        sides = {note.name: piece_numbers(packed, units[note.name], 1) > 0 for note, packed in last.rows()}
+        sides = {note.name: piece_numbers(packed, units[note.name], 1) > 0 for note, packed in last.rows(cells)}
         return {name: torch.from_numpy(over) for name, over in sides.items()}
 
     def patterns(self, columns: Sequence[Column]) -> Words:
         """The columns of patterns of all cells, side by side."""
         places = {(c.name, not c.breakpoints): slice(c.first_word, c.first_word + c.words) for c in columns}
-        packed = np.empty((len(self.ancestors), sum(c.words for c in columns)), np.uint64)
+        packed = np.zeros((len(self.ancestors), sum(c.words for c in columns)), np.uint64)
         number = self.ancestors
         for note in reversed(self.notes):
             if (note.name, note.winners) in places:
-                packed[:, places[note.name, note.winners]] = note.packed[number]
+                packed[:, places[note.name, note.winners]] |= note.packed[number]  # a site may have cut in passes
             number = note.ancestors[number]
         return packed

@@ -1,8 +1,9 @@
 """What a pattern of a cell holds, packed in 64-bit words: a bit a boundary, or the winner of a tournament."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 from regionscope.geometry.predicates import words
 from regionscope.tracing.network import Network, Site, Tournament
-from regionscope.types import Ints, Words
+from regionscope.types import Indices, Ints, Words
+
+BITS_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,93 @@ class Column:
         if not self.breakpoints:
             return np.asarray(part.view(np.int32)[:, : self.entries])
         return piece_numbers(part, self.entries, self.breakpoints)
+
+
+@dataclass(frozen=True)
+class PatternBlock:
+    """The packed patterns of neighbouring cells: one row for all, and the bits in which they differ."""
+
+    common: Words  # (words,)
+    varying: Indices  # numbers of bits
+    bits: NDArray[np.uint8]  # (cells, bytes)
+
+    @staticmethod
+    def of(patterns: Words) -> "PatternBlock":
+        common = np.bitwise_and.reduce(patterns, axis=0)
+        differs = (np.bitwise_or.reduce(patterns, axis=0) ^ common).view(np.uint8)
+        varying = np.flatnonzero(np.unpackbits(differs, bitorder="little"))
+        bits = np.empty((len(patterns), -(-len(varying) // 8)), np.uint8)
+        for rows in _some_rows(len(patterns), 64 * len(common)):
+            each = np.unpackbits(patterns[rows].view(np.uint8), axis=1, bitorder="little")
+            bits[rows] = np.packbits(each[:, varying], axis=1, bitorder="little")
+        return PatternBlock(common, varying, bits)
+
+    def rows(self, cells: Indices) -> Words:
+        """The whole patterns of some cells, (n, words)."""
+        each = np.tile(np.unpackbits(self.common.view(np.uint8), bitorder="little"), (len(cells), 1))
+        each[:, self.varying] = np.unpackbits(self.bits[cells], axis=1, count=len(self.varying), bitorder="little")
+        return np.packbits(each, axis=1, bitorder="little").view(np.uint64)
+
+
+@dataclass(frozen=True)
+class PatternTable:
+    """The packed patterns of many cells, block by block: what indexing gives is an array, as of a table (n, words)."""
+
+    blocks: tuple[PatternBlock, ...]
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), len(self.blocks[0].common)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(block.bits.nbytes + block.common.nbytes + block.varying.nbytes for block in self.blocks)
+
+    @cached_property
+    def _ends(self) -> Indices:
+        return np.cumsum([len(block.bits) for block in self.blocks])
+
+    def __getitem__(self, chosen: Any) -> Words:
+        """The rows of cells, or with a second index only these words of them."""
+        rows, columns = chosen if isinstance(chosen, tuple) else (chosen, slice(None))
+        cells = np.atleast_1d(np.arange(len(self))[rows])
+        found = np.empty((len(cells), len(np.arange(self.shape[1])[columns])), np.uint64)
+        block = np.searchsorted(self._ends, cells, side="right")
+        for number in np.unique(block):
+            mine = np.flatnonzero(block == number)
+            first = self._ends[number] - len(self.blocks[number].bits)
+            for part in _some_rows(len(mine), 64 * self.shape[1]):
+                found[mine[part]] = self.blocks[number].rows(cells[mine[part]] - first)[:, columns]
+        return found if np.ndim(rows) or isinstance(rows, slice) else found[0]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What a file holds of it."""
+        return {
+            "patterns.sizes": np.array([(len(b.bits), len(b.varying)) for b in self.blocks]),
+            "patterns.common": np.stack([b.common for b in self.blocks]),
+            "patterns.varying": np.concatenate([b.varying for b in self.blocks]),
+            "patterns.bits": np.concatenate([b.bits.ravel() for b in self.blocks]),
+        }
+
+    @staticmethod
+    def of_arrays(stored: dict[str, NDArray[Any]]) -> "PatternTable":
+        """The table of which a file holds these; they are taken out of what is stored."""
+        sizes, common, varying, bits = (stored.pop(f"patterns.{n}") for n in ("sizes", "common", "varying", "bits"))
+        widths = -(-sizes[:, 1] // 8)
+        parts = np.split(bits, np.cumsum(sizes[:, 0] * widths)[:-1])
+        places = np.split(varying, np.cumsum(sizes[:, 1])[:-1])
+        tables = [part.reshape(n, width) for part, (n, _), width in zip(parts, sizes, widths, strict=True)]
+        return PatternTable(tuple(PatternBlock(*block) for block in zip(common, places, tables, strict=True)))
+
+
+def _some_rows(rows: int, bits: int) -> Iterator[slice]:
+    """Rows in portions that take little memory when every bit is a byte."""
+    at_once = max(1, BITS_AT_ONCE // max(1, bits))
+    for start in range(0, rows, at_once):
+        yield slice(start, min(start + at_once, rows))
 
 
 def piece_numbers(bits: Words, units: int, breakpoints: int) -> Ints:

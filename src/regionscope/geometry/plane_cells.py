@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from regionscope.geometry import decision, maps, traversals
+from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import reduced, remainders
@@ -251,6 +252,7 @@ def plane_cells(
     up_to_layer: int | None = None,
     certified: bool = False,
     max_cells: int = 10_000_000,
+    memory: int = DEFAULT,
     show_progress: bool = False,
 ) -> PlaneCells:
     """The exact linear regions of a piecewise-linear network on a plane (HR 3.3, PD 3.3).
@@ -277,6 +279,7 @@ def plane_cells(
         Planes.of(plane),
         up_to_layer=up_to_layer,
         max_cells=max_cells,
+        memory=memory,
         show_progress=show_progress,
         certified=certified,
     )

@@ -353,10 +353,9 @@ class Exact:
                 rows = np.zeros((len(forms), points), np.int64) if rows is None else rows
                 for v, output in zip(values, outputs, strict=True):
                     mine = (forms.places[:, 0] == v) & (place >= start) & (place < start + n)
-                    numbers = output.reshape(n, points, -1).numpy()[place[mine] - start]
-                    each = np.arange(mine.sum())
+                    numbers, at = output.reshape(n, points, -1).numpy(), place[mine] - start
                     _, entry, rival = forms.places[mine].T
-                    taken = numbers[each, :, entry] - np.where(rival[:, None] >= 0, numbers[each, :, rival], 0)
+                    taken = numbers[at, :, entry] - np.where(rival[:, None] >= 0, numbers[at, :, rival], 0)
                     rows[mine] = taken.astype(np.int64) % p
             assert rows is not None
             made.append(rows)

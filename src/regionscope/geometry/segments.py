@@ -1,6 +1,7 @@
 """Lines and curves as a complex: chains of pieces that are being cut."""
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from regionscope.geometry import kernels, traversals
 from regionscope.geometry.complexes import (
     Cut,
     Finish,
+    Joined,
     Meetings,
     Outcome,
     Start,
@@ -22,7 +24,7 @@ from regionscope.geometry.modular import remainders
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.predicates import MISPLACED
 from regionscope.geometry.rows import enlarged
-from regionscope.types import Floats, Indices, Words
+from regionscope.types import Bools, Floats, Indices, Ints, Words
 
 # the line itself, and those across it at the start and the end of a segment: values at (0, 0), (1, 0) and (0, 1)
 ALONG = np.array([[0, 0, 1], [0, 1, 0], [-1, 0, -1]], object)
@@ -38,6 +40,10 @@ class Segments:
         sizes = np.array([len(curve) for curve in curves])
         n, ends = int(sizes.sum()), np.cumsum(sizes) - 1
         self.begins = ends - sizes + 1
+        self.heads = self.begins  # the first vertex of each curve
+        self.ids = np.full(n, -1)  # numbers of vertices that two blocks may have; -1 for none
+        self.borrowed = np.zeros(n, bool)  # ends of blocks that are the begin of another one
+        self.numbers = [0]  # that vertices have got so far, in all blocks
         self.points = torch.cat([curve.flatten(1) for curve in curves])
         self.curve = np.repeat(np.arange(len(curves)), sizes)
         self.segment = np.arange(n)  # the corner before each vertex
@@ -63,7 +69,8 @@ class Segments:
         steps = (self.points[1:] - self.points[:-1])[self.chain.stretch[:-1] > 0]
         directions = (steps / steps.norm(dim=1, keepdim=True))[:, None]
         largest, reach = float(self.chain.place.max()), float(self.points.norm(dim=1).max())
-        return Start(len(self), self.points, np.zeros(len(self)), largest, directions, reach)
+        moving = (self.points != self.points[0]).any(dim=0)
+        return Start(len(self), self.points, np.zeros(len(self)), largest, directions, reach, moving)
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""
@@ -72,7 +79,7 @@ class Segments:
     def cut(self, cut: Cut, most: int, questions: kernels.Questions) -> Outcome:
         """Cut all pieces by a site; may ask for signs of new vertices, and knows those that are settled."""
         roots, boundaries = len(self), cut.boundaries
-        capacity = roots + kernels.piece_room(self.chain.after, cut.vertices.above, cut.vertices.below)
+        capacity = roots + self.room_needed(cut)
         chain = kernels.Chain(*(enlarged(array, capacity) for array in self.chain))
         made, count = cut.with_room(capacity, capacity), np.zeros(kernels.COUNTERS, np.int64)
         count[kernels.VERTICES] = roots
@@ -90,6 +97,9 @@ class Segments:
         self.chain = kernels.Chain(*cut_now)
         ancestors = traversals.ancestors(self.chain.source, roots)
         self.curve, self.segment = self.curve[ancestors], self.segment[ancestors]
+        new = len(self) - roots
+        self.ids = np.concatenate([self.ids, np.full(new, -1)])
+        self.borrowed = np.concatenate([self.borrowed, np.zeros(new, bool)])
         asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
         return Outcome(made, len(self), ancestors, asked, opened)
 
@@ -100,6 +110,86 @@ class Segments:
 
     def merge(self, over: Finish) -> None:
         """Pieces stay apart: those with one pattern are joined at the end."""
+
+    def matches(self, rounds: Sequence[Boundaries]) -> dict[str, tuple[Indices, Indices]]:
+        """None has to be known."""
+        return {}
+
+    # blocks
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.chain)
+
+    def room_needed(self, cut: Cut) -> int:
+        """At most how many vertices a site will add."""
+        return int(kernels.piece_room(self.chain.after, cut.vertices.above, cut.vertices.below))
+
+    def own(self) -> Bools:
+        """Which vertices belong to no other block."""
+        return ~self.borrowed
+
+    def shares(self, parts: int) -> Ints:
+        """The part that each piece goes to: neighbours to the same, about as many to each."""
+        after, share = self.chain.after, np.zeros(len(self), np.int32)
+        order = np.concatenate([traversals.chain(head, after) for head in _heads(after)])
+        share[order] = np.arange(len(order)) * parts // len(order)
+        last = np.flatnonzero(after >= 0)[after[after[after >= 0]] < 0]  # an end stays with the piece before it
+        share[after[last]] = share[last]
+        return np.unique(share, return_inverse=True)[1].astype(np.int32)
+
+    def split(self, share: Ints) -> Iterator[tuple["Segments", Indices, Indices]]:
+        """Blocks of pieces, each with the vertices of this one that it has; the last may be borrowed from another."""
+        new, after = self.ids < 0, self.chain.after
+        self.ids = np.where(new, self.numbers[0] + np.cumsum(new) - 1, self.ids)
+        self.numbers[0] += int(new.sum())
+        for number in range(int(share.max()) + 1):
+            mine = np.flatnonzero(share == number)
+            following = after[mine][after[mine] >= 0]
+            vertices = np.union1d(mine, following)
+            place = np.full(len(self) + 1, -1)
+            place[vertices] = np.arange(len(vertices))
+            theirs = share[vertices] != number
+            part = copy.copy(self)
+            chain = [array[vertices] for array in self.chain]
+            part.chain = kernels.Chain(*chain)._replace(
+                after=np.where(theirs, -1, place[after[vertices]]).astype(np.int32),
+                source=np.arange(len(vertices), dtype=np.int32),
+            )
+            part.curve, part.segment, part.ids = (a[vertices] for a in (self.curve, self.segment, self.ids))
+            part.borrowed = self.borrowed[vertices] | theirs
+            yield part, vertices, vertices
+
+    def finished(self) -> "Segments":
+        """What is kept of a block."""
+        return self
+
+    def join(self, pieces: "Sequence[Segments]") -> Joined:
+        """Be what the blocks are together."""
+        ids, borrowed, curve, segment = (
+            np.concatenate([getattr(piece, name) for piece in pieces])
+            for name in ("ids", "borrowed", "curve", "segment")
+        )
+        starts = np.cumsum([0, *(len(piece) for piece in pieces)])
+        chains = [
+            p.chain._replace(after=np.where(p.chain.after >= 0, p.chain.after + start, -1))
+            for p, start in zip(pieces, starts, strict=False)
+        ]
+        chain = kernels.Chain(*(np.concatenate(arrays) for arrays in zip(*chains, strict=True)))
+        own = np.flatnonzero(~borrowed)
+        known = own[ids[own] >= 0]
+        number = np.full(len(ids) + 1, -1)
+        number[own] = np.arange(len(own))
+        holder = np.full(self.numbers[0] + 1, -1)
+        holder[ids[known]] = number[known]
+        number[:-1][borrowed] = holder[ids[borrowed]]
+        self.chain = kernels.Chain(*(array[own] for array in chain))._replace(
+            after=number[chain.after[own]].astype(np.int32), source=np.arange(len(own), dtype=np.int32)
+        )
+        self.curve, self.segment, self.ids, self.borrowed = curve[own], segment[own], ids[own], borrowed[own]
+        heads = _heads(self.chain.after)
+        self.heads = heads[np.argsort(self.curve[heads])]
+        return Joined(own)
 
     def inside(self) -> Tensor:
         """The middle of each piece; the last vertex of a curve itself."""
@@ -127,7 +217,7 @@ class Segments:
         last = np.flatnonzero(self.chain.after[vertices] < 0)
         piece[last] = self._neighbours(vertices[last])[0]
         line = np.where(label >= 0, label, -2)
-        line[last] = -3
+        line[last] = np.where(label[last] >= 0, label[last], -3)  # of a block, or of the curve
         return self.meetings(piece, np.full(len(piece), -1), line, boundaries)
 
     def meetings(self, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
@@ -168,3 +258,8 @@ class Segments:
         preceding = np.arange(len(after))
         preceding[after[after >= 0]] = np.flatnonzero(after >= 0)
         return preceding[vertices], np.where(after[vertices] >= 0, after[vertices], vertices)
+
+
+def _heads(after: Ints) -> Indices:
+    """The vertices that come after no other."""
+    return np.setdiff1d(np.arange(len(after)), after)

@@ -1,7 +1,7 @@
 """Cuts cells by a site, with every sign that bounds on rounding leave open settled in exact arithmetic if it can be."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,12 +19,45 @@ from regionscope.geometry.patterns import Boundaries, numbered
 from regionscope.geometry.predicates import EPS
 from regionscope.geometry.rational import CellMaps, Exact, Forms
 from regionscope.geometry.tournaments import Bracket, bracket
-from regionscope.tracing.network import Network, Tournament
+from regionscope.tracing.lifting import lifted
+from regionscope.tracing.network import Network, Tournament, as_rows
+from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats, Indices, Ints
 
 ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
 WORK = 4e9  # products in exact arithmetic that one sweep may spend; a few seconds
 CERTIFIED_WORK = 4e12
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What never changes on a complex: `still` (1, entries) is an input of it, NaN where inputs differ.
+
+    Points and grid are those of `Complex.exact_points` before it was cut.
+    """
+
+    points: Callable[[Indices, int], Tensor]
+    grid: Callable[[], Grid]
+    still: Floats
+
+    def values(self, net: Network, value: int) -> Floats:
+        """A value of the network, (entries,), NaN where it changes."""
+        sites = {site.exit: site.entry for site in net.sites}
+
+        def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
+            made = lifted(step, values, shapes)
+            if step.results[0] in sites:  # activations, which compare, may lose NaN
+                entering = torch.isnan(values[sites[step.results[0]]]).reshape(made[0].shape)
+                made = [torch.where(entering, torch.nan, made[0]), *made[1:]]
+            return made
+
+        program = net.program.pruned([*net.entries, value])
+        still = torch.from_numpy(self.still).reshape(1, *net.input_shape)
+        return np.asarray(as_rows(program.run(still, act=act)[-1])[0].numpy())
+
+    def point(self, p: int) -> Tensor:
+        """One point, modulo p."""
+        return self.points(np.zeros(1, np.int64), p)[:, 0]
 
 
 class Undecided(ArithmeticError):
@@ -42,12 +75,14 @@ class Judge:
     boundaries: Sequence[Boundaries]
     reach: float
     certified: bool = False
+    constants: "Constants | None" = None
     close_decisions: int = 0
     undecided: int = 0
 
     def __post_init__(self) -> None:
         self.budget = CERTIFIED_WORK if self.certified else WORK
         self.laws = route(self.net, self.boundaries).laws
+        self._numbers: dict[int, Tensor] = {}  # see `constant_numbers`
 
     @cached_property
     def tournaments(self) -> dict[Tournament, Bracket]:
@@ -77,6 +112,55 @@ class Judge:
     def may_settle(self, boundaries: Boundaries) -> bool:
         """Whether it is worth asking for signs of a site: there is budget, or a look at who plays may do."""
         return boundaries.tournament in self.tournaments or self._has_budget
+
+    def constant_sides(self, boundaries: Boundaries, boundary: Indices) -> Bools | None:
+        """Whether units that are constant are above these boundaries of a site; None if exact arithmetic cannot say."""
+        if self._pieces_somewhere is None:
+            return None
+        units = boundaries.site.units
+        pieces = self._pieces_somewhere[boundaries.site.exit][0].numpy()
+        return np.asarray(pieces[boundary % units] > boundary // units)
+
+    @cached_property
+    def _pieces_somewhere(self) -> dict[int, Tensor] | None:
+        """The pieces of all units at one point of the complex: value that leaves a site -> (1, units)."""
+        if self.constants is None or not self._has_budget:
+            return None
+        given, shape = self.constants, (1, *self.net.input_shape)
+        sites = [b.site for b in self.boundaries]
+        self.budget -= 3.0 * self.exactly.work
+        found = self.exactly.pieces(lambda p: given.point(p).reshape(shape), given.grid(), sites)
+        return None if found is None else {value: torch.from_numpy(pieces) for value, pieces in found.items()}
+
+    def constant_numbers(self, playing: Bracket) -> Tensor:
+        """Numbers of the constants that competitors are wherever the complex is, (positions,); -1 for none.
+
+        Equal numbers are proved to be equal constants; they begin where those of `Entrants` end.
+        """
+        if playing.source not in self._numbers:
+            self._numbers[playing.source] = self._new_numbers(playing)
+        return self._numbers[playing.source]
+
+    def _new_numbers(self, playing: Bracket) -> Tensor:
+        values = np.full(math.prod(playing.program.shapes[playing.source]), np.nan)
+        if self.constants is not None:
+            values = self.constants.values(self.net, playing.source)
+        numbers, fixed = torch.full((len(values),), -1), np.flatnonzero(~np.isnan(values))
+        if not len(fixed) or self._pieces_somewhere is None or self.constants is None:
+            return numbers
+        _, first, group = np.unique(values[fixed], return_index=True, return_inverse=True)
+        places = np.stack([np.full(len(fixed), playing.source), fixed, fixed[first[group]]], axis=1)
+        pieces, given, shape = self._pieces_somewhere, self.constants, (1, 1, *self.net.input_shape)
+        here = CellMaps(lambda _, p: given.point(p).reshape(shape), given.grid, lambda _: pieces)
+        moduli = self.exactly.enough([playing.source], given.grid())
+        if moduli is None:
+            return numbers
+        none = np.zeros(len(fixed), np.int64)
+        residues = self.exactly.residues(here, none, Forms(places, np.zeros(len(fixed))), moduli)
+        same = ~residues.any(axis=(0, 2))
+        pieces_known = 0 if playing.entrants is None else len(playing.entrants.constants)
+        numbers[fixed[same]] = pieces_known + torch.from_numpy(group[same])
+        return numbers
 
     def maps(self, cells: Complex, lineage: Lineage) -> CellMaps:
         """The cells of a complex as they are now."""
@@ -139,9 +223,11 @@ class Judge:
         above = later | {s.name: choices[s.exit] > 0 for s in playing.rounds if s.exit in choices}
         first, second = playing.played(above)[1][boundaries.site.name][place, boundary].T
         same = first == second
+        constants = self.constant_numbers(playing).repeat(len(used), 1)
         if playing.entrants is not None:
-            constants = playing.entrants.known(choices[playing.entrants.site.exit])
-            same |= (constants[place, first] >= 0) & (constants[place, first] == constants[place, second])
+            known = playing.entrants.known(choices[playing.entrants.site.exit])
+            constants = torch.where(known >= 0, known, constants)
+        same |= (constants[place, first] >= 0) & (constants[place, first] == constants[place, second])
         return np.asarray(same.numpy() & (cell >= 0))
 
     def count(self, boundaries: Boundaries, open_signs: int, unproved: int) -> None:

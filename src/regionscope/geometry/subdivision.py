@@ -1,7 +1,8 @@
 """Planes as a complex: a planar subdivision that is being cut, and the exact regions of a network found with it."""
 
+import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from regionscope.geometry import kernels, traversals
 from regionscope.geometry.complexes import (
     Cut,
     Finish,
+    Joined,
     Meetings,
     Merged,
     Outcome,
@@ -26,12 +28,13 @@ from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
 from regionscope.geometry.rows import enlarged
+from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import Sweep, sweep
 from regionscope.tracing.network import Network
-from regionscope.types import Floats, Indices, Ints, Words
+from regionscope.types import Bools, Floats, Indices, Ints, Words
 
 ROOM_AT_ONCE = 1 << 18  # more than this and twice what there is, only when it proves necessary
-PER_EDGE = ("label", "rivals", "apart")
+PER_EDGE = ("label", "rivals", "rim", "apart")
 PER_HALF_EDGE = ("origin", "after", "before", "face")
 PER_CELL = ("start", "source")
 
@@ -47,6 +50,10 @@ class Subdivision:
         self.planes = planes
         self.polygon = np.arange(copies, dtype=np.int32)  # of each cell
         self.pairs: Indices = np.zeros((0, 3), np.int64)  # tables of rivals: the value they are in, and where
+        self.corner = corner.astype(np.int32)  # of the domain that each vertex is, -1 for none
+        self.ids = np.full(n, -1)  # numbers of vertices that several blocks may have; -1 for none
+        self.maker = np.full(n, -1, np.int32)  # the boundary that made each vertex
+        self.numbers = [0, 0]  # that vertices and common edges have got so far, in all blocks
         # edge i runs from corner i to the next: half-edge 2i inside, 2i + 1 back outside
         self.mesh = kernels.Mesh(
             xy=np.tile(planes.domain, (copies, 1)),
@@ -56,6 +63,7 @@ class Subdivision:
             face=np.stack([np.repeat(self.polygon, sides), np.full(n, -1)], axis=1).astype(np.int32).ravel(),
             label=(-1 - corner).astype(np.int32),
             rivals=np.full(n, -1, np.int32),
+            rim=np.full(n, -1, np.int32),
             apart=np.zeros((n, 2)),
             start=2 * sides * np.arange(copies, dtype=np.int32),
             source=np.arange(copies, dtype=np.int32),
@@ -71,7 +79,9 @@ class Subdivision:
         coordinates = float(np.abs(planes.domain).max())
         origins = planes.origins.norm(dim=1).numpy()
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
-        return Start(len(self), planes.corners(), error, 2 * coordinates, planes.axes, float(origins.max()) + 2.0)
+        moving = (planes.axes[0] != 0).any(dim=0) if len(planes) == 1 else None
+        reach = float(origins.max()) + 2.0
+        return Start(len(self), planes.corners(), error, 2 * coordinates, planes.axes, reach, moving)
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""
@@ -90,7 +100,8 @@ class Subdivision:
         count = np.zeros(kernels.COUNTERS, np.int64)
         count[:3] = vertices, len(self.mesh.label), cells
         stack = np.empty(cut.boundaries.count + 2, np.int32)
-        room = self._room_needed(cut)
+        mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
+        room = kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)
         some = (min(r, ROOM_AT_ONCE + 2 * n) for r, n in zip(room, (vertices, cells), strict=True))
         made = [self._enlarge(cut, *some)]
 
@@ -113,14 +124,16 @@ class Subdivision:
         self._shrink(*count[:3])
         ancestors = traversals.ancestors(self.mesh.source, cells)
         self.polygon = self.polygon[ancestors]
+        new = made[0].vertices.parents[vertices : len(self.mesh.xy), 2] + np.int32(cut.boundaries.first)
+        self.maker = np.concatenate([self.maker, new])
+        self.corner, self.ids = (np.concatenate([a, np.full(len(new), -1, a.dtype)]) for a in (self.corner, self.ids))
         asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
         return Outcome(made[0], len(self.mesh.xy), ancestors, asked, opened, torn)
 
-    def _room_needed(self, cut: Cut) -> tuple[int, int]:
-        """At most how many vertices and cells a site will add."""
+    def room_needed(self, cut: Cut) -> int:
+        """At most how many vertices a site will add."""
         mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
-        vertices, cells = kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)
-        return vertices, cells
+        return int(kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)[0])
 
     def _enlarge(self, cut: Cut, vertices: int, cells: int) -> Cut:
         """Make room for so many more vertices and cells; every new vertex or cell comes with one new edge."""
@@ -166,23 +179,115 @@ class Subdivision:
             face=mesh.face[halves],
             label=mesh.label[edges],
             rivals=mesh.rivals[edges],
+            rim=mesh.rim[edges],
             apart=mesh.apart[edges],
             start=new_half[start].astype(np.int32),
             source=np.arange(len(start), dtype=np.int32),
         )
         self.polygon = self.polygon[members]
+        self.maker, self.corner, self.ids = (array[vertices] for array in (self.maker, self.corner, self.ids))
         return Merged(members, np.asarray(vertices))
+
+    def matches(self, rounds: Sequence[Boundaries]) -> dict[str, tuple[Indices, Indices]]:
+        """The matches, by cell and unit, that made edges in each round of a tournament."""
+        face, found = self.mesh.face.reshape(-1, 2), {}
+        for b in rounds:
+            edges = self._made_by(b)
+            found[b.site.name] = (face[edges].max(axis=1).astype(np.int64), self.mesh.label[edges] - b.first)
+        return found
+
+    def _made_by(self, round_: Boundaries) -> Indices:
+        label = self.mesh.label
+        mine = (label >= round_.first) & (label < round_.first + round_.count)
+        return np.flatnonzero(mine & (self.mesh.rivals < 0))
 
     def _note_rivals(self, over: Finish) -> None:
         """Write down which two competitors are equal on each edge that a round made: joined cells no longer tell."""
-        label, rivals = self.mesh.label, self.mesh.rivals
         for b in over.rounds:
-            edges = np.flatnonzero((label >= b.first) & (label < b.first + b.count) & (rivals < 0))
-            cell = self.mesh.face.reshape(-1, 2)[edges].max(axis=1)
-            pairs = over.matches[b.site.name][cell, label[edges] - b.first].numpy()
-            rivals[edges] = len(self.pairs) + np.arange(len(edges), dtype=np.int32)
+            edges, pairs = self._made_by(b), over.met[b.site.name]
+            self.mesh.rivals[edges] = len(self.pairs) + np.arange(len(edges), dtype=np.int32)
             source = np.full((len(edges), 1), over.playing.source)
             self.pairs = np.concatenate([self.pairs, np.concatenate([source, pairs], axis=1)])
+
+    # blocks
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.mesh)
+
+    def own(self) -> Bools:
+        """All cells belong to this block alone."""
+        return np.ones(len(self), bool)
+
+    def shares(self, parts: int) -> Ints:
+        """The part that each cell goes to: neighbours to the same, about as many to each."""
+        offsets, corners, _ = self.loops()
+        centres = mean_corners(self.mesh.xy, offsets, corners)
+        share = np.zeros(len(self), np.int32)
+        groups = [np.arange(len(self))]
+        while len(groups) < parts and max(map(len, groups)) > 1:
+            halves = []
+            for group in groups:
+                along = int(np.argmax(np.ptp(centres[group], axis=0)))
+                order = group[np.argsort(centres[group, along], kind="stable")]
+                halves += [half for half in np.array_split(order, 2) if len(half)]
+            groups = halves
+        for number, group in enumerate(groups):
+            share[group] = number
+        return share
+
+    def split(self, share: Ints) -> Iterator[tuple["Subdivision", Indices, Indices]]:
+        """Blocks of cells with meshes of their own, each with the vertices and cells of this one that it has."""
+        new = self.ids < 0
+        self.ids = np.where(new, self.numbers[0] + np.cumsum(new) - 1, self.ids)
+        face = self.mesh.face.reshape(-1, 2)
+        owner = np.where(face >= 0, share[face], -1)
+        parted = (owner[:, 0] != owner[:, 1]) & (owner >= 0).all(axis=1)
+        rim = np.where(parted, 2 * (self.numbers[1] + np.cumsum(parted) - 1), -1)
+        self.numbers[:] = self.numbers[0] + int(new.sum()), self.numbers[1] + int(parted.sum())
+        for part in range(int(share.max()) + 1):
+            yield self._block(owner == part, np.flatnonzero(share == part), rim)
+
+    def _block(self, inner: Bools, cells: Indices, rim: Indices) -> tuple["Subdivision", Indices, Indices]:
+        """The block of these cells, given the half-edges (edges, 2) inside it."""
+        mesh, edges = self.mesh, np.flatnonzero(inner.any(axis=1))
+        halves = (2 * edges[:, None] + [0, 1]).ravel()
+        vertices, origin = np.unique(mesh.origin[halves], return_inverse=True)
+        number = np.full(len(mesh.origin), -1)
+        number[halves] = np.arange(len(halves))
+        after = number[_around(halves, mesh, inner.ravel())]
+        before = np.empty_like(after)
+        before[after] = np.arange(len(after))
+        new_cell = np.full(len(self) + 1, -1)
+        new_cell[cells] = np.arange(len(cells))
+        part = copy.copy(self)
+        part.mesh = kernels.Mesh(
+            xy=mesh.xy[vertices],
+            origin=origin.astype(np.int32),
+            after=after.astype(np.int32),
+            before=before.astype(np.int32),
+            face=np.where(inner.ravel()[halves], new_cell[mesh.face[halves]], -1).astype(np.int32),
+            label=mesh.label[edges],
+            rivals=mesh.rivals[edges],
+            rim=np.where(rim[edges] >= 0, rim[edges] + inner[edges, 1], mesh.rim[edges]).astype(np.int32),
+            apart=mesh.apart[edges],
+            start=number[mesh.start[cells]].astype(np.int32),
+            source=np.arange(len(cells), dtype=np.int32),
+        )
+        part.polygon = self.polygon[cells]
+        part.maker, part.corner, part.ids = (array[vertices] for array in (self.maker, self.corner, self.ids))
+        return part, vertices, cells
+
+    def finished(self) -> Piece:
+        """What is kept of a block."""
+        nothing = {"apart": np.zeros((len(self.mesh.label), 0)), "source": self.mesh.source[:0]}
+        return Piece(self.mesh._replace(**nothing), self.ids, self.maker, self.polygon)
+
+    def join(self, pieces: Sequence[Any]) -> Joined:
+        """Be what the blocks are together."""
+        whole = stitched(pieces)
+        self.mesh, self.polygon = whole.mesh, np.concatenate([piece.polygon for piece in pieces])
+        return Joined(whole.vertices)
 
     # exact arithmetic
 
@@ -203,10 +308,10 @@ class Subdivision:
         half = kernels.sharpest(vertices, self._outgoing(), self.mesh)
         edges, previous = half >> 1, self.mesh.before[half] >> 1
         meetings = self.meetings(self.mesh.face[half], self._line(edges), self._line(previous), boundaries)
-        corner = np.flatnonzero(vertices < len(self.planes) * sides)  # of the domain: known as they are
+        corner = np.flatnonzero(self.corner[vertices] >= 0)  # of the domain: known as they are
         for form, axis in zip(meetings.forms, range(2), strict=True):
             form.places[corner] = -1
-            form.places[corner, 1] = sides + 2 * (vertices[corner] % sides) + axis
+            form.places[corner, 1] = sides + 2 * self.corner[vertices[corner]] + axis
             form.levels[corner] = 0
         return meetings
 
@@ -257,6 +362,17 @@ class Subdivision:
         return np.where(rivals < 0, self.mesh.label[edge], kernels.RIVALS - rivals)
 
 
+def _around(halves: Indices, mesh: kernels.Mesh, inner: Bools) -> Indices:
+    """The half-edge after each of some: along its cell, or along the rim of a block on the outside."""
+    after = mesh.after[halves].astype(np.int64)
+    outside = np.flatnonzero(~inner[halves])
+    turned = mesh.before[halves[outside] ^ 1]
+    while (more := inner[turned ^ 1]).any():  # about the vertex, through the cells of the block
+        turned[more] = mesh.before[turned[more] ^ 1]
+    after[outside] = turned ^ 1
+    return after
+
+
 def _lines(domain: Floats) -> Integers:
     """The sides of a polygon, then a vertical and a horizontal line through each corner, by their values at (0, 0),
     (1, 0) and (0, 1), as integers."""
@@ -284,6 +400,7 @@ def subdivide(
     planes: Planes,
     *,
     max_cells: int,
+    memory: int | None = None,
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
@@ -293,5 +410,11 @@ def subdivide(
         raise ValueError(f"the plane lies among inputs with {planes.origins.shape[1]} entries, not {net.input_shape}")
     cells = Subdivision(planes)
     return cells, sweep(
-        net, cells, max_cells=max_cells, up_to_layer=up_to_layer, show_progress=show_progress, certified=certified
+        net,
+        cells,
+        max_cells=max_cells,
+        memory=memory,
+        up_to_layer=up_to_layer,
+        show_progress=show_progress,
+        certified=certified,
     )

@@ -61,9 +61,12 @@ class Bracket:
         (winners,) = self.program.resume({self.source: start}, act=act)
         return as_rows(winners), matches
 
-    def constant_matches(self, closed: Tensor, name: str) -> Tensor:
-        """The matches of a round in which both are the entrants' first constant, (n, units), given who is `closed`."""
-        assert self.entrants is not None
+    def constant_matches(self, known: Tensor, sides: Mapping[str, tuple[Tensor, Tensor]], name: str) -> Tensor:
+        """The matches of a round in which both are the same constant at points, (n, units).
+
+        `known` (n, positions) numbers the constants that competitors are there, -1 for none; `sides` says of earlier
+        rounds in which matches the first is above the second, and below.
+        """
         shape = self.program.shapes[self.source]
         leaving = {site.exit: site for site in self.rounds}
         found: list[Tensor] = []
@@ -71,13 +74,17 @@ class Bracket:
         def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
             if step.results[0] not in leaving:
                 return lifted(step, values, shapes)
-            both = values[step.named["self"].index] & values[step.named["other"].index]
-            if leaving[step.results[0]].name == name:
-                found.append(as_rows(both))
-            return [both]
+            first, second = (values[step.named[side].index] for side in ("self", "other"))
+            site = leaving[step.results[0]]
+            if site.name == name:
+                found.append(as_rows((first >= 0) & (first == second)))
+            over, under = (s.reshape(first.shape) for s in sides.get(site.name, (first >= 0, first < 0)))
+            if PAIRWISE[step.name] == "minimum":
+                over, under = under, over
+            equal = torch.where(first >= 0, first, second)  # one value, so if either is a constant both are
+            return [torch.where(over, first, torch.where(under, second, equal))]
 
-        start = closed[:, self.entrants.units].reshape(len(closed), *shape)
-        self.program.resume({self.source: start}, act=act)
+        self.program.resume({self.source: known.reshape(len(known), *shape)}, act=act)
         return found[0]
 
     def packed(self, winners: Tensor) -> Words:

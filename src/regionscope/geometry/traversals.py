@@ -35,6 +35,13 @@ def inherit(bits, old, parents):
 
 
 @njit(cache=True, nogil=True)
+def inherit_largest(numbers, old, parents):
+    """Give new entries the larger number of their parents."""
+    for v in range(old, len(numbers)):
+        numbers[v] = max(numbers[parents[v, 0]], numbers[parents[v, 1]])
+
+
+@njit(cache=True, nogil=True)
 def interpolate(rows, old, parents, weights):
     """Fill the rows of the new vertices, between those of their parents, which come earlier."""
     for v in range(old, len(rows)):
