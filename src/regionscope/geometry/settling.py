@@ -30,7 +30,7 @@ CERTIFIED_WORK = 4e12
 
 
 @dataclass(frozen=True)
-class Constants:
+class Still:
     """What never changes on a complex: `still` (1, entries) is an input of it, NaN where inputs differ.
 
     Points and grid are those of `Complex.exact_points` before it was cut.
@@ -75,7 +75,7 @@ class Judge:
     boundaries: Sequence[Boundaries]
     reach: float
     certified: bool = False
-    constants: "Constants | None" = None
+    constants: "Still | None" = None
     close_decisions: int = 0
     undecided: int = 0
 

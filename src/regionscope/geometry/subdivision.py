@@ -252,7 +252,8 @@ class Subdivision:
         """The block of these cells, given the half-edges (edges, 2) inside it."""
         mesh, edges = self.mesh, np.flatnonzero(inner.any(axis=1))
         halves = (2 * edges[:, None] + [0, 1]).ravel()
-        vertices, origin = np.unique(mesh.origin[halves], return_inverse=True)
+        used, origin = np.unique(mesh.origin[halves], return_inverse=True)
+        vertices: Indices = used.astype(np.int64)
         number = np.full(len(mesh.origin), -1)
         number[halves] = np.arange(len(halves))
         after = number[_around(halves, mesh, inner.ravel())]

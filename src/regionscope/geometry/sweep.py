@@ -19,7 +19,7 @@ from torch import Tensor
 from regionscope.geometry import kernels, traversals
 from regionscope.geometry.budget import LEAST, OVER, Budget, TooMuchMemory
 from regionscope.geometry.complexes import Complex, Cut, Finish, Outcome, Start, TooManyCells
-from regionscope.geometry.laws import Law, Route, route
+from regionscope.geometry.laws import Law, Way, route
 from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import (
     Boundaries,
@@ -45,7 +45,7 @@ from regionscope.geometry.predicates import (
 )
 from regionscope.geometry.rounding import Spread
 from regionscope.geometry.rows import Rows, enlarged
-from regionscope.geometry.settling import Constants, Judge, cut_by_site
+from regionscope.geometry.settling import Judge, Still, cut_by_site
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once, return_freed_memory
 from regionscope.progress import tqdm
@@ -384,7 +384,7 @@ def _evaluated(part: Program, known: tuple[int, ...], state: Sequence[Floats]) -
 
 
 @dataclass
-class Block:
+class CellBlock:
     """Cells that go through the network together: up to which site they are cut, and their share of all cells.
 
     It is `advanced` if it has the values that enter the next site.
@@ -400,13 +400,13 @@ class Block:
     def nbytes(self) -> int:
         return self.swept.nbytes + int(self.cells.nbytes)
 
-    def split(self, parts: int) -> "list[Block]":
+    def split(self, parts: int) -> "list[CellBlock]":
         """The same cells in about so many blocks; none if they cannot be split."""
         share = self.cells.shares(parts)
         if not share.any():
             return []
         return [
-            Block(
+            CellBlock(
                 part,
                 self.swept.part(vertices, cells),
                 self.site,
@@ -436,9 +436,9 @@ def sweep(
     way, budget = route(net, boundaries), Budget(memory)
     budget.check(max((_vertex_bytes(part, b) for part, b in zip(way.parts, boundaries, strict=True)), default=0))
     swept = Sweep(net, cells.start(), boundaries, certified)
-    swept.judge.constants = Constants(*cells.exact_points(), swept.still) if swept.still is not None else None
+    swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", disable=not show_progress)
-    waiting, done = [Block(cells, swept)], list[Finished]()
+    waiting, done = [CellBlock(cells, swept)], list[Finished]()
     while waiting:
         block = waiting.pop()
         budget.waiting = sum(b.nbytes for b in waiting)
@@ -475,7 +475,7 @@ class Finished:
         return int(self.piece.nbytes) + outputs + self.patterns.bits.nbytes + self.patterns.common.nbytes
 
 
-def _finished(block: Block) -> Finished:
+def _finished(block: CellBlock) -> Finished:
     """What is kept of a block."""
     cells, swept = block.cells, block.swept
     _place_exactly(cells, swept)
@@ -489,7 +489,7 @@ def _vertex_bytes(part: Program, boundaries: Boundaries) -> int:
     return values + 24 * words(boundaries.count) + 300
 
 
-def _carried(block: Block, way: Route, budget: Budget, most: int, bar: Any) -> list[Block]:
+def _carried(block: CellBlock, way: Way, budget: Budget, most: int, bar: Any) -> list[CellBlock]:
     """Take a block through all sites that have not cut it yet; or return its parts if it is too large."""
     swept, cells = block.swept, block.cells
     boundaries = swept.boundaries
@@ -539,7 +539,7 @@ def _carried(block: Block, way: Route, budget: Budget, most: int, bar: Any) -> l
     return []
 
 
-def _cut_within(block: Block, cut: Cut, most: int, room: float) -> Outcome:
+def _cut_within(block: CellBlock, cut: Cut, most: int, room: float) -> Outcome:
     """Cut a block by a site, unless that makes more cells than are allowed, or than there is room for."""
     cells, swept, least = block.cells, block.swept, len(block.cells) + LEAST
     try:
