@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 import torch
-from networks import he_mlp, images, on_plane, three_digits
-from timing import Ratio, cost, peak_memory, printed
+from networks import he_mlp, images, on_plane, small_cnn, three_digits
+from timing import Ratio, cost, peak_memory, printed, seconds
 from torch import Tensor, nn
 
 import regionscope as rs
@@ -14,10 +14,10 @@ from regionscope.geometry.subdivision import subdivide
 POINTS_AT_ONCE = 50_000
 
 
-def forward(model: nn.Module, points: Tensor) -> Callable[[], None]:
+def forward(model: nn.Module, points: Tensor, at_once: int = POINTS_AT_ONCE) -> Callable[[], None]:
     def run() -> None:
         with torch.no_grad():
-            for part in points.split(POINTS_AT_ONCE):
+            for part in points.split(at_once):
                 model(part)
 
     return run
@@ -80,6 +80,30 @@ def million() -> tuple[float, int, float]:
     return value, cells, memory
 
 
+def convolutional() -> tuple[float, int, float]:
+    """Cost of the default plane of a small CNN, its cells, and the peak memory in GB of a process that finds them."""
+    digits = three_digits().reshape(3, 1, 28, 28)
+    model, plane = small_cnn(), rs.Plane.through(*digits)
+    memory = peak_memory(
+        "digits = networks.three_digits().reshape(3, 1, 28, 28);"
+        "rs.plane_cells(networks.small_cnn(), rs.Plane.through(*digits))"
+    )
+    net, found = rs.trace(model, digits), list[rs.PlaneCells]()
+    taken = seconds(lambda: found.append(rs.plane_cells(net, plane)))
+    some = torch.rand(CNN_POINTS, 1, 28, 28, dtype=torch.float64)
+    unit = seconds(forward(model.double(), some, 1000)) / CNN_POINTS
+    return taken / (unit * len(found[0].vertices)), len(found[0]), memory
+
+
+def residual_memory() -> float:
+    """Peak memory in GB of a process that finds the cells of a small ResNet18 around an image."""
+    return peak_memory(
+        "plane = rs.Plane.around(networks.colours(), 0.05, generator=torch.Generator().manual_seed(0));"
+        "rs.plane_cells(networks.small_resnet18(), plane)"
+    )
+
+
+CNN_POINTS = 20_000  # at which the forward pass is timed
 MILLION, MARGIN = (784, *[200] * 9, 10), 4.0
 
 
@@ -106,6 +130,10 @@ def ratios() -> Iterator[Ratio]:
         f"plane of 784-200x9-10, {cells:,} cells, against the one above, both in forward passes", value / large, 2
     )
     yield Ratio("the same: peak memory of the whole process in GB", memory, 2.5)
+    value, cells, memory = convolutional()
+    yield Ratio(f"default plane of a CNN of 11,956 units, {cells:,} cells, in forward passes at its vertices", value, 3)
+    yield Ratio("the same: peak memory of the whole process in GB", memory, 2)
+    yield Ratio("plane of radius 0.05 of ResNet18 of width 16: peak memory in GB", residual_memory(), 2)
     yield Ratio("plane of 784-200x3-10, every sign proved, against the same without", certified_cost(), 1.5)
     yield Ratio("1000 planes of radius 0.05 of 784-200x4-10, against one plane, per vertex", many_planes(), 3)
     yield Ratio("100 lines of 784-200x4-10, in forward passes at their breakpoints", hundred_lines(), 20)

@@ -47,6 +47,24 @@ def on_plane(model: nn.Sequential) -> nn.Sequential:
     return nn.Sequential(nn.Linear(2, first.out_features), *rest).double()
 
 
+def small_cnn() -> nn.Sequential:
+    """Two convolutions, max-pooling and a linear layer for MNIST: 11,956 units."""
+    torch.manual_seed(0)
+    first, second = nn.Conv2d(1, 3, 3, padding=1), nn.Conv2d(3, 40, 3, padding=1)
+    return nn.Sequential(first, nn.ReLU(), nn.MaxPool2d(2), second, nn.ReLU(), nn.Flatten(), nn.Linear(40 * 196, 10))
+
+
+def small_resnet18() -> nn.Sequential:
+    """ResNet18 with a first width of 16, in eval mode: 139,264 units."""
+    torch.manual_seed(0)
+    return models.resnet18(width=16).eval()
+
+
+def colours() -> torch.Tensor:
+    """An image (3, 32, 32)."""
+    return torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(0))
+
+
 def resnet18() -> nn.Sequential:
     """ResNet18 for 32x32 images (He et al. 2016), in eval mode."""
     torch.manual_seed(0)

@@ -14,6 +14,7 @@ from regionscope.training.checkpoints import (
 
 # where exactly are its linear regions?
 from regionscope.geometry.certificates import Certificate as Certificate, LineCertificate as LineCertificate
+from regionscope.geometry.budget import TooMuchMemory as TooMuchMemory
 from regionscope.geometry.complexes import TooManyCells as TooManyCells
 from regionscope.geometry.line_cells import LineCells as LineCells, curve_cells as curve_cells, line_cells as line_cells
 from regionscope.geometry.plane_cells import PlaneCells as PlaneCells, plane_cells as plane_cells

@@ -179,8 +179,8 @@ def line_cells(
     """The exact linear regions of a piecewise-linear network on the segment from start to end (HR 3.1).
 
     `start` and `end` have the shape of an input, for one `LineCells`; or (n, *input_shape) for a list of n, found
-    together. The work is below one forward pass at the breakpoints. `certified` promises that every sign was proved, or
-    raises `Undecided`; see `plane_cells`.
+    together, in blocks where `memory` bytes are not enough for all. The work is below one forward pass at the
+    breakpoints. `certified` promises that every sign was proved, or raises `Undecided`; see `plane_cells`.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU())
     >>> _ = model[0].weight.data.fill_(1.0), model[0].bias.data.copy_(torch.tensor([-1.0, -3.0]))

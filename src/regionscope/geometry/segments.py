@@ -151,7 +151,7 @@ class Segments:
             place[vertices] = np.arange(len(vertices))
             theirs = share[vertices] != number
             part = copy.copy(self)
-            chain = [array[vertices] for array in self.chain]
+            chain: list[Any] = [array[vertices] for array in self.chain]
             part.chain = kernels.Chain(*chain)._replace(
                 after=np.where(theirs, -1, place[after[vertices]]).astype(np.int32),
                 source=np.arange(len(vertices), dtype=np.int32),
@@ -183,7 +183,8 @@ class Segments:
         holder = np.full(self.numbers[0] + 1, -1)
         holder[ids[known]] = number[known]
         number[:-1][borrowed] = holder[ids[borrowed]]
-        self.chain = kernels.Chain(*(array[own] for array in chain))._replace(
+        kept: list[Any] = [array[own] for array in chain]
+        self.chain = kernels.Chain(*kept)._replace(
             after=number[chain.after[own]].astype(np.int32), source=np.arange(len(own), dtype=np.int32)
         )
         self.curve, self.segment, self.ids, self.borrowed = curve[own], segment[own], ids[own], borrowed[own]

@@ -40,20 +40,21 @@ class Still:
     grid: Callable[[], Grid]
     still: Floats
 
-    def values(self, net: Network, value: int) -> Floats:
-        """A value of the network, (entries,), NaN where it changes."""
+    @torch.no_grad()
+    def values(self, net: Network, wanted: Sequence[int]) -> dict[int, Floats]:
+        """Values of the network, (entries,) each, NaN where they change: sums and products hand NaN on."""
         sites = {site.exit: site.entry for site in net.sites}
 
         def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
             made = lifted(step, values, shapes)
-            if step.results[0] in sites:  # activations, which compare, may lose NaN
+            if step.results[0] in sites:  # activations, which compare, may lose it
                 entering = torch.isnan(values[sites[step.results[0]]]).reshape(made[0].shape)
                 made = [torch.where(entering, torch.nan, made[0]), *made[1:]]
             return made
 
-        program = net.program.pruned([*net.entries, value])
-        still = torch.from_numpy(self.still).reshape(1, *net.input_shape)
-        return np.asarray(as_rows(program.run(still, act=act)[-1])[0].numpy())
+        numbers = list(dict.fromkeys([*net.entries, *wanted]))
+        found = net.program.pruned(numbers).run(torch.from_numpy(self.still).reshape(1, *net.input_shape), act=act)
+        return {number: np.asarray(as_rows(rows)[0].numpy()) for number, rows in zip(numbers, found, strict=True)}
 
     def point(self, p: int) -> Tensor:
         """One point, modulo p."""
@@ -132,6 +133,12 @@ class Judge:
         found = self.exactly.pieces(lambda p: given.point(p).reshape(shape), given.grid(), sites)
         return None if found is None else {value: torch.from_numpy(pieces) for value, pieces in found.items()}
 
+    @cached_property
+    def constant_values(self) -> dict[int, Floats]:
+        """What enters sites and tournaments wherever the complex is, NaN where that changes; nothing if all does."""
+        wanted = [b.site.entry for b in self.boundaries] + [t.source for t in self.tournaments.values()]
+        return {} if self.constants is None else self.constants.values(self.net, wanted)
+
     def constant_numbers(self, playing: Bracket) -> Tensor:
         """Numbers of the constants that competitors are wherever the complex is, (positions,); -1 for none.
 
@@ -142,9 +149,8 @@ class Judge:
         return self._numbers[playing.source]
 
     def _new_numbers(self, playing: Bracket) -> Tensor:
-        values = np.full(math.prod(playing.program.shapes[playing.source]), np.nan)
-        if self.constants is not None:
-            values = self.constants.values(self.net, playing.source)
+        nothing = np.full(math.prod(playing.program.shapes[playing.source]), np.nan)
+        values = self.constant_values.get(playing.source, nothing)
         numbers, fixed = torch.full((len(values),), -1), np.flatnonzero(~np.isnan(values))
         if not len(fixed) or self._pieces_somewhere is None or self.constants is None:
             return numbers

@@ -3,12 +3,13 @@
 Between the boundaries of earlier sites everything is affine, so the values of a new vertex lie between those of its two
 neighbours on the edge where it was made. The network is therefore evaluated part by part, from one site to the next,
 each part once at every vertex there is by then: less than one forward pass at the vertices of the result. Beside the
-values goes a bound on their errors (see `laws`); signs that it does not decide are settled in exact arithmetic.
+values goes a bound on their errors (see `laws`); signs that it does not decide are settled in exact arithmetic. Cells
+whose values would take too much memory go on in blocks, depth first (see `budget`).
 """
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,10 +50,8 @@ from regionscope.geometry.settling import Judge, Still, cut_by_site
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once, return_freed_memory
 from regionscope.progress import tqdm
-from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
-from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats, Indices, Words
 
 MUCH = 1 << 28  # bytes of values: from here on holes in the heap are given back
@@ -89,7 +88,6 @@ class Sweep:
         self._moved: Floats | None = None  # MOVED of earlier passes
         self.table: PatternTable | None = None  # the patterns of cells that were found in blocks
         self.still = _poisoned(net, start)
-        self._constants = None if self.still is None else [self.still]  # the state where nothing moves, NaN elsewhere
 
     @property
     def close_decisions(self) -> int:
@@ -112,8 +110,6 @@ class Sweep:
 
         Tables that become wider are filled from the end, others from the begin: what is not yet read is not written.
         """
-        if self._constants is not None:
-            self._constants = _still(part, known, self._constants, {s.exit for s in self.net.sites})
         widths = [math.prod(part.shapes[v]) for v in part.outputs]
         old, before = self.state, [rows.width for rows in self.state]
         shared = list(zip(widths, before, strict=False))
@@ -175,9 +171,9 @@ class Sweep:
 
         One look decides for all vertices: blank pixels would have exact arithmetic settle the same sign at each.
         """
-        if self._constants is None or np.isnan(self._constants[0]).all():
+        constants, units = self.judge.constant_values.get(boundaries.site.entry), boundaries.site.units
+        if constants is None or np.isnan(constants).all():
             return None
-        constants, units = self._constants[0][0], boundaries.site.units
         fixed = np.tile(~np.isnan(constants), len(rule.breakpoints))
         z = (np.nan_to_num(constants)[None] - rule.breakpoints[:, None]).ravel()
         rows, slack = np.tile(rule.rows, len(rule.breakpoints)), 2 * EPS * np.repeat(np.abs(rule.breakpoints), units)
@@ -294,8 +290,11 @@ class Sweep:
             self._moved = None if whole else cut.vertices.doubt[:n, MOVED].copy()
         self.vertices = n
         self.doubt = cut.vertices.doubt[:n]
-        self._done, self._chosen = (None if whole else self._done | self._chosen), None
+        done, chosen = self._done, self._chosen
+        self._done = self._chosen = None
         if not whole:
+            assert done is not None and chosen is not None
+            self._done = done | chosen
             return
         norm = law.norm_after(self.doubt[:, NORM], self.doubt[:, VALUE])
         kernels.hand_on(self.doubt, self._numbers(law.state))
@@ -339,23 +338,6 @@ def _poisoned(net: Network, start: Start) -> Floats | None:
     if start.moving is None or start.moving.all() or not COMPARISONS.isdisjoint(s.name for s in net.program.steps):
         return None
     return np.asarray(torch.where(start.moving, torch.nan, start.points[:1]).numpy())
-
-
-def _still(part: Program, known: tuple[int, ...], state: list[Floats], exits: set[int]) -> list[Floats]:
-    """What a part of the network makes of a state (1, entries) that is NaN where it moves.
-
-    Sums and products hand NaN on; activations, which compare, may lose it.
-    """
-    entering = torch.isnan(torch.from_numpy(state[0]))
-
-    def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
-        made = lifted(step, values, shapes)
-        if step.results[0] in exits:
-            made = [torch.where(entering.reshape(made[0].shape), torch.nan, made[0]), *made[1:]]
-        return made
-
-    values = {v: torch.from_numpy(rows).reshape(1, *part.shapes[v]) for v, rows in zip(known, state, strict=True)}
-    return [as_rows(value).numpy().copy() for value in part.resume(values, act=act)]
 
 
 def _inherited(kept: dict[str, Words], names: set[str], old: int, vertices: int, cut: Cut) -> dict[str, Words]:
