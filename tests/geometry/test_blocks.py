@@ -148,7 +148,7 @@ def test_blank_pixels_leave_no_sign_open() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2))
     with torch.no_grad():
-        model[0].bias.copy_(torch.tensor([0.1, -0.1, 0.3, 0.0]))  # type: ignore[operator,union-attr]
+        model[0].bias.copy_(torch.tensor([0.1, -0.1, 0.3, 0.0]))  # type: ignore[operator]
     corners = torch.zeros(3, 1, 8, 8)
     corners[:, :, 2:5, 3:6] = torch.rand(3, 1, 3, 3, generator=torch.Generator().manual_seed(1))
     cells = rs.plane_cells(model, rs.Plane.through(*corners), certified=True)

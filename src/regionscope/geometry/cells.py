@@ -19,7 +19,7 @@ from regionscope.geometry.sweep import exact
 from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, Site, Tournament
 from regionscope.tracing.trace import as_network
-from regionscope.types import Floats, Ints, Model, Words
+from regionscope.types import Floats, Ints, Model
 
 FORMAT = 3  # patterns in blocks
 DENSE = 2  # the same without
@@ -29,7 +29,7 @@ DENSE = 2  # the same without
 class Cells:
     """Cells of a network, numbered, exact to the rounding of float64."""
 
-    packed_patterns: Words | PatternTable  # of cells that were found in blocks, block by block
+    packed_patterns: Any  # Words (n, words); of cells found in blocks a `PatternTable`, which is indexed as such
     columns: tuple[Column, ...]
     sites: tuple[Site, ...]
     outputs: Floats | None  # (vertices, k); None for cells up to a layer

@@ -260,8 +260,8 @@ def plane_cells(
     Layer by layer: between the boundaries of earlier sites a pre-activation is affine, so its values at the corners of
     a cell say how it cuts the cell. The network is evaluated less than once at each vertex of the result; the cutting
     itself grows with the number of cells. `up_to_layer` stops after a layer (HR Fig. 2). Raises `TooManyCells` beyond
-    `max_cells`, and `TooMuchMemory` for what does not fit into `memory` bytes; where that is short, cells go through the
-    network in blocks, and their order is that of the blocks.
+    `max_cells`, and `TooMuchMemory` for what does not fit into `memory` bytes. Where that is short, cells go through
+    the network in blocks, and their order is that of the blocks.
 
     On which side of a boundary a vertex lies is proved by a bound on the rounding of its value, or settled in exact
     arithmetic; `undecided` counts what neither can do. `certified` promises that there is none, or raises `Undecided`:

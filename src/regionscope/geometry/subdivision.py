@@ -193,7 +193,8 @@ class Subdivision:
         face, found = self.mesh.face.reshape(-1, 2), {}
         for b in rounds:
             edges = self._made_by(b)
-            found[b.site.name] = (face[edges].max(axis=1).astype(np.int64), self.mesh.label[edges] - b.first)
+            unit = (self.mesh.label[edges] - b.first).astype(np.int64)
+            found[b.site.name] = (face[edges].max(axis=1).astype(np.int64), unit)
         return found
 
     def _made_by(self, round_: Boundaries) -> Indices:
@@ -251,7 +252,7 @@ class Subdivision:
     def _block(self, inner: Bools, cells: Indices, rim: Indices) -> tuple["Subdivision", Indices, Indices]:
         """The block of these cells, given the half-edges (edges, 2) inside it."""
         mesh, edges = self.mesh, np.flatnonzero(inner.any(axis=1))
-        halves = (2 * edges[:, None] + [0, 1]).ravel()
+        halves: Indices = (2 * edges[:, None] + np.arange(2)).ravel()
         used, origin = np.unique(mesh.origin[halves], return_inverse=True)
         vertices: Indices = used.astype(np.int64)
         number = np.full(len(mesh.origin), -1)
@@ -281,7 +282,7 @@ class Subdivision:
 
     def finished(self) -> Piece:
         """What is kept of a block."""
-        nothing = {"apart": np.zeros((len(self.mesh.label), 0)), "source": self.mesh.source[:0]}
+        nothing: dict[str, Any] = {"apart": np.zeros((len(self.mesh.label), 0)), "source": self.mesh.source[:0]}
         return Piece(self.mesh._replace(**nothing), self.ids, self.maker, self.polygon)
 
     def join(self, pieces: Sequence[Any]) -> Joined:
