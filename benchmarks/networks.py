@@ -21,13 +21,6 @@ def he_mlp(*widths: int, bias: float = 1e-3) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-def small_cnn() -> nn.Sequential:
-    """Two convolutions, max-pooling and a linear layer, for MNIST images (n, 1, 28, 28)."""
-    torch.manual_seed(0)
-    convolutions = [nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU()]
-    return nn.Sequential(*convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8 * 14 * 14, 10))
-
-
 def images(n: int) -> torch.Tensor:
     """The first MNIST training images, (n, 784)."""
     return mnist_sample("train")[0][:n].flatten(1)
