@@ -40,6 +40,7 @@ def local_complexity(
     batch_size: int | None = None,
     per_unit: bool = False,
     differentiable: bool = False,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Estimate:
     """Local complexity LC = E f(x), f(x) = sum over units i of E[|grad z_i(x)| rho_i(z_i(x)) 1{i good}] (LC eq. 6).
@@ -68,7 +69,7 @@ def local_complexity(
     >>> round(lc.mean, 4), round(2 / math.sqrt(2 * math.pi), 4)
     (0.7979, 0.7979)
     """
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     scales = per_layer_scales(sigma, net)
     if differentiable and not weight_noise and not per_unit and (draws, method, directions) == (None, None, None):
         with torch.enable_grad():

@@ -86,6 +86,7 @@ def boundary_crossings(
     layers: Sequence[int] | None = ...,
     generator: torch.Generator | None = ...,
     batch_size: int | None = ...,
+    allow_smooth: bool = ...,
     show_progress: bool = ...,
 ) -> Crossings: ...
 @overload
@@ -101,6 +102,7 @@ def boundary_crossings(
     layers: Sequence[int] | None = ...,
     generator: torch.Generator | None = ...,
     batch_size: int | None = ...,
+    allow_smooth: bool = ...,
     show_progress: bool = ...,
 ) -> list[Crossings]: ...
 def boundary_crossings(
@@ -115,6 +117,7 @@ def boundary_crossings(
     layers: Sequence[int] | None = None,
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Crossings | list[Crossings]:
     """The number of units that do not keep one sign over the vertices x ± r v_p of a neighbourhood (PD 3.2).
@@ -145,7 +148,7 @@ def boundary_crossings(
     radii = [checked_radius(r) for r in np.atleast_1d(radius)]
     if not radii:
         raise ValueError("radius must be a number or several, got none")
-    net, points = network_and_batches(model, data, batch_size)
+    net, points = network_and_batches(model, data, batch_size, allow_smooth=allow_smooth)
     common, P = shared_frame_of(net, frame, directions, shared_frame, generator)
     numbers = chosen_layers(net, layers)
     tallies = [Tally(r, P, numbers, include_centre) for r in radii]

@@ -90,6 +90,7 @@ def neighbourhood_deformation(
     layers: Sequence[int] | None = None,
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Deformation:
     """How large the graph on the embedded vertices x ± r v_p is at each layer (PD App. C, Figs 18–19).
@@ -106,7 +107,7 @@ def neighbourhood_deformation(
     array([[1.4142]])
     """
     radius = checked_radius(radius)
-    net, points = network_and_batches(model, data, batch_size)
+    net, points = network_and_batches(model, data, batch_size, allow_smooth=allow_smooth)
     common, P = shared_frame_of(net, frame, directions, shared_frame, generator)
     check_graph(P)
     numbers = chosen_layers(net, layers)

@@ -61,6 +61,7 @@ def boundary_distance(
     good: bool = False,
     batch_size: int | None = None,
     differentiable: bool = False,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Distance:
     """Distance to the nearest boundary, d(x) = min over units and breakpoints of |z_i - b| / |grad z_i| (HR 3.2).
@@ -81,7 +82,7 @@ def boundary_distance(
     >>> boundary_distance(model, torch.zeros(1, 2)).mean
     1.0
     """
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     along = _directions_for(net, norm)
     parts, sites, units, ties = [], [], [], []
     with torch.set_grad_enabled(differentiable):
@@ -213,7 +214,13 @@ def _flat_units(net: Network | None, x: Tensor, found: list[tuple[Tensor, Tensor
 
 
 def certified_radius(
-    model: Model | Network, data: Data, labels: Array, *, batch_size: int | None = None, show_progress: bool = False
+    model: Model | Network,
+    data: Data,
+    labels: Array,
+    *,
+    batch_size: int | None = None,
+    allow_smooth: bool = False,
+    show_progress: bool = False,
 ) -> Estimate:
     """A radius (l2) within which no point is classified otherwise (Croce et al. 2019): 0 where x itself is wrong.
 
@@ -231,7 +238,7 @@ def certified_radius(
     >>> float(certified_radius(model, torch.tensor([[2.0, 0.0]]), torch.tensor([0])).mean.__round__(4))
     1.4142
     """
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     labels = checked_labels(labels, net, points)
     if not net.piecewise_linear:
         raise ValueError(

@@ -30,6 +30,7 @@ def good_units(
     *,
     batch_size: int | None = None,
     per_unit: bool = False,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Estimate:
     """The number of units that are good at each point: open units lead from them to the output (LC A.1, HR).
@@ -43,7 +44,7 @@ def good_units(
     >>> good_units(model, torch.zeros(3, 1)).per_point
     array([2., 2., 2.])
     """
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     none = torch.zeros(len(points), 0, dtype=torch.bool, device=points.device)
     at_once = points_kept_at_once(net, batch_size)
     bar = tqdm(points.split(at_once), desc="good units", disable=not show_progress)

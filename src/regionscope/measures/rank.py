@@ -28,6 +28,7 @@ def local_rank(
     method: str = "auto",
     batch_size: int | None = None,
     differentiable: bool = False,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Estimate:
     """Local rank LR_l = E[number of singular values >= eps of the Jacobian of layer l] (LC Def. 4, eq. 10).
@@ -43,7 +44,7 @@ def local_rank(
     """
     if not eps >= 0:
         raise ValueError(f"eps must not be negative, got {eps}")
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
     total = None
     if differentiable:
@@ -106,13 +107,14 @@ def singular_values(
     method: str = "auto",
     batch_size: int | None = None,
     differentiable: bool = False,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> list[Tensor]:
     """The singular values of the Jacobian of each layer's pre-activations: a layer (n, k), largest first.
 
     The sites of a layer are taken together. Exact.
     """
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
     return _spectra(net, points, differentiable=differentiable, **options).layers
 

@@ -30,6 +30,7 @@ def local_region_count(
     generator: torch.Generator | None = None,
     batch_size: int = 128,
     max_cells: int = 10_000_000,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Estimate:
     """The number of linear regions that meet a square or disc of the given radius around each point (PD 3.3, Fig. 14).
@@ -46,7 +47,7 @@ def local_region_count(
     if shape not in SHAPES:
         raise ValueError(f"shape must be square or disc, got {shape!r}")
     check_size("radius", radius)
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     points, net = points.cpu(), exact(net)
     at_once = points_at_once(1, batch_size)
     planes = Planes.around(points, radius, axes=axes, generator=generator)

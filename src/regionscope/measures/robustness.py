@@ -34,6 +34,7 @@ def robust_accuracy(
     loss: str = "margin",
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Share:
     """The share of points that are classified right after an attack: an upper bound on the true robust accuracy.
@@ -53,7 +54,7 @@ def robust_accuracy(
     >>> robust_accuracy(model, points, labels, radius=0.2).per_point
     array([1., 0.])
     """
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     if attack != "none" and radius > 0 and is_lost(radius, points):
         net, points = net.frozen(), points.double()
     labels = checked_labels(labels, net, points)

@@ -39,6 +39,7 @@ def total_variation(
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
     differentiable: bool = False,
+    allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Estimate:
     """Total variation TV = E |grad N(x)| (LC section 5): Frobenius norm of the Jacobian of all outputs.
@@ -53,7 +54,7 @@ def total_variation(
     >>> total_variation(model, torch.zeros(1, 2)).mean
     5.0
     """
-    net, points = network_and_points(model, data)
+    net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     with torch.set_grad_enabled(differentiable):
         if method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
             at_once = points_kept_at_once(net, batch_size)

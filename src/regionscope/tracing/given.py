@@ -18,7 +18,7 @@ KEPT_AT_ONCE = 1 << 26  # floats
 
 
 def network_and_batches(
-    model: Model | Network, data: Data, batch_size: int | None = None
+    model: Model | Network, data: Data, batch_size: int | None = None, *, allow_smooth: bool = False
 ) -> tuple[Network, Iterator[Tensor]]:
     """The traced model, and its points batch by batch: tensors as they are, arrays in the network's dtype.
 
@@ -29,15 +29,17 @@ def network_and_batches(
     first = next(parts)
     if first.ndim < 2:
         raise ValueError(f"points must be a batch (n, ...), got shape {tuple(first.shape)}; {BATCH_ADVICE}")
-    given = as_network(model, first[:1])
+    given = as_network(model, first[:1], allow_smooth=allow_smooth)
     net = given.recast(torch.float32) if given.dtype in HALVES else given
     checked = (given.checked(part).detach().to(net.dtype) for part in chain([first], parts))
     return net, (part.clone() if part.is_inference() else part for part in checked)  # so that it can be differentiated
 
 
-def network_and_points(model: Model | Network, data: Data) -> tuple[Network, Tensor]:
+def network_and_points(
+    model: Model | Network, data: Data, *, allow_smooth: bool = False
+) -> tuple[Network, Tensor]:
     """The same with all points in one tensor (n, *input_shape)."""
-    net, parts = network_and_batches(model, data)
+    net, parts = network_and_batches(model, data, allow_smooth=allow_smooth)
     points = list(parts)
     return net, points[0] if len(points) == 1 else torch.cat(points)
 

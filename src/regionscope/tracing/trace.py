@@ -58,13 +58,14 @@ def trace(
     return network
 
 
-def as_network(model: Model | Network, example: Any) -> Network:
+def as_network(model: Model | Network, example: Any, *, allow_smooth: bool = False) -> Network:
     """The network itself, or the traced model; how every function takes either."""
     if isinstance(model, Network):
         return model
     parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     example = first_tensor(example)
-    return trace(model, example if parameter is None else example.to(parameter.device, parameter.dtype))
+    example = example if parameter is None else example.to(parameter.device, parameter.dtype)
+    return trace(model, example, allow_smooth=allow_smooth)
 
 
 # the model and its input
