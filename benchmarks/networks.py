@@ -62,3 +62,31 @@ def resnet18() -> nn.Sequential:
     """ResNet18 for 32x32 images (He et al. 2016), in eval mode."""
     torch.manual_seed(0)
     return models.resnet18().eval()
+
+
+def small_cnn() -> nn.Sequential:
+    """Two convolutions, max-pooling and a linear layer for MNIST."""
+    torch.manual_seed(0)
+    convolutions = [nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 6, 3, padding=1), nn.ReLU()]
+    return nn.Sequential(*convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(6 * 14 * 14, 10))
+
+
+class FromEmbeddings(nn.Module):
+    """A language model from the embeddings of its tokens to the last hidden states."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, embeddings: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = self.model(inputs_embeds=embeddings).last_hidden_state
+        return states
+
+
+def gpt2(activation: str) -> nn.Module:
+    """GPT-2 as it is, but for the activation, with two layers and few tokens to know."""
+    from transformers import GPT2Config, GPT2Model
+
+    torch.manual_seed(0)
+    small = GPT2Config(n_layer=2, vocab_size=64, bos_token_id=0, eos_token_id=0, activation_function=activation)
+    return FromEmbeddings(GPT2Model(small)).eval()

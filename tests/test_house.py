@@ -23,10 +23,9 @@ HOUSE = {
     "geometry": "predicates patterns planes pieces rounding laws modular grids rational tournaments rows kernels"
     " traversals lineage complexes settling budget sweep stitching subdivision segments maps decision cells line_cells"
     " plane_cells checks certificates",
-    "measures": "draws classification tangents noise good jacobians cones penalties crosspolytopes neighbourhoods"
+    "measures": "draws classification tangents noise good jacobians krylov cones penalties crosspolytopes neighbourhoods"
     " switches complexity expected deformation crossings confirmations region_count comparison rank variation distance"
-    " attacks"
-    " robustness table",
+    " attacks robustness costs table plans",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",
     "datasets": "files bunny sets",
@@ -39,7 +38,7 @@ HOUSE = {
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
 # above what they take, and imported by it when they are asked for
-LATE = {"geometry.certificates", *(file for file in ORDER if file.startswith("plots."))}
+LATE = {"geometry.certificates", "measures.plans", *(file for file in ORDER if file.startswith("plots."))}
 
 
 def place(module: str) -> int:

@@ -167,6 +167,20 @@ def test_convolutional_networks_take_images_and_others_need_points(
     assert "6 points" in capsys.readouterr().out
 
 
+def test_a_plan_is_printed_and_kept_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save(cnn((1, 28, 28), 10, depth=2, width=8).state_dict(), tmp_path / "cnn.pt")
+    options = "--model cnn --activation relu --shape 1 28 28 --count 50".split()
+    asked = [str(tmp_path / "cnn.pt"), "local_rank", "total_variation", *options]
+    app(["measure", *asked, "--plan", "--seconds", "inf"])
+    whole = capsys.readouterr()
+    assert "s in all" in whole.out and "chosen to save time" in whole.out and "method random" not in whole.out
+    app(["measure", *asked, "--plan", "--seconds", "0.001"])
+    assert "to keep within 0.001 s" in capsys.readouterr().out
+    app(["measure", *asked, "--seconds", "0.001"])
+    found = capsys.readouterr()
+    assert "method random, points 2" in found.out and "local rank" in found.out and "estimated" in found.out
+
+
 def test_checkpoints_of_training_runs_are_measured_as_they_are(tmp_path: Path) -> None:
     options = "--steps 2 --depth 1 --width 4 --activation hardtanh --points 5 --records 3 --measures total_variation"
     app(["train", str(tmp_path / "run"), *options.split()])

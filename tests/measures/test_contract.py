@@ -231,7 +231,11 @@ def test_the_model_and_all_random_states_are_left_alone(name: str, each: str) ->
 @pytest.mark.parametrize("name", [name for name, measure in rs.MEASURES.items() if measure.random])
 def test_the_seed_alone_says_what_is_drawn(name: str) -> None:
     found, net, labels = made("dense")
-    options: dict[str, Any] = {"total_variation": {"method": "random", "target": 0}}.get(name, {})
+    some: dict[str, dict[str, Any]] = {
+        "total_variation": {"method": "random", "target": 0},
+        "local_rank": {"method": "random", "directions": 1},
+    }
+    options = some.get(name, {})
     results = [measured(name, net, found.points, labels, seed=seed, **options) for seed in (3, 3, 4)]
     assert_same(results[0], results[1])
     if name != "robust_accuracy":  # which is 0 or 1 at each point
@@ -343,11 +347,15 @@ def test_units_of_smooth_networks_are_measured_but_not_their_regions(name: str) 
     torch.manual_seed(0)
     model, x, labels = mlp(3, 6, 6, 2, act=nn.GELU), torch.randn(4, 3), torch.tensor([0, 1, 0, 1])
     net = rs.trace(model, x, allow_smooth=True)
+    with pytest.raises(rs.UnsupportedModel, match="allow_smooth=True"):
+        measured(name, model, x, labels)
     if name in ("local_region_count", "certified_radius"):
         with pytest.raises(ValueError, match="not piecewise linear"):
             measured(name, net, x, labels)
+        with pytest.raises(ValueError, match="not piecewise linear"):
+            measured(name, model, x, labels, allow_smooth=True)
     else:
-        assert measured(name, net, x, labels).n == 4
+        assert_same(measured(name, model, x, labels, allow_smooth=True), measured(name, net, x, labels))
 
 
 # those that are in no table

@@ -396,6 +396,25 @@ def test_total_variation_is_the_norm_of_the_output_jacobian(each: Case) -> None:
     assert one.per_point == pytest.approx(expected[:, 0].norm(dim=1).numpy(), rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.parametrize("rank", [1, 40])
+def test_combinations_of_outputs_give_the_norm_of_all_almost_without_bias(rank: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    w = torch.randn(200, rank, generator=generator) @ torch.randn(rank, 50, generator=generator)
+
+    def found(directions: int) -> rs.Estimate:
+        return rs.total_variation(
+            lambda x: x @ w.T, torch.zeros(3000, 50), method="combinations", directions=directions, generator=generator
+        )
+
+    for directions in (8, 16):
+        estimate = found(directions)
+        assert not estimate.exact and estimate.point_stderr is not None
+        assert estimate.mean == pytest.approx(float(w.norm()), abs=4 * estimate.stderr)
+        assert estimate.point_stderr.mean() == pytest.approx(estimate.per_point.std(), rel=0.2)
+    with pytest.raises(ValueError, match="at least 2 for combinations"):
+        found(1)
+
+
 def test_the_margin_is_the_difference_of_the_two_largest_outputs() -> None:
     made = case("dense")
     net = rs.trace(made.model, made.points)

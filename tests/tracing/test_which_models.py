@@ -10,6 +10,7 @@ from transformers.activations import GELUActivation, NewGELUActivation, SiLUActi
 from which_models import MODELS, PAGE, Candidate, candidate, cells, difference, others, row
 
 import regionscope as rs
+from regionscope.runs.watched import USUAL
 
 LINEAR = {
     "ResNet, basic blocks": {"relu", "max_pool"},
@@ -100,6 +101,27 @@ def test_units_of_a_transformer_can_be_measured() -> None:
     assert rs.boundary_crossings(net, x, radius=1.0, directions=3, generator=generator).mean > 0
     with pytest.raises(ValueError, match="not piecewise linear"):
         rs.line_cells(net, x[0], x[1])
+
+
+def attention_switches() -> list[bool]:
+    cuda = torch.backends.cuda
+    return [cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()]
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "GPT-2 with ReLU", "Llama"])
+def test_transformers_are_watched_with_the_usual_measures(name: str) -> None:
+    made = candidate(name)
+    x, switches = made.points(3), attention_switches()
+    outputs = made(x)
+    record = rs.Monitor(made.model, {"x": x}, strict=True)(0)
+    assert record is not None
+    assert {measure: found["mean"] > 0 for measure, found in record.probes["x"].items()} == dict.fromkeys(USUAL, True)
+    for measure in USUAL:  # as they are of large models
+        for options in rs.MEASURES[measure].cheaper:
+            assert rs.MEASURES[measure].estimate(made.model, x, allow_smooth=True, **options).mean > 0
+    with pytest.warns(UserWarning, match="allow_smooth=True"):
+        rs.Monitor(made.model, {"x": x}, allow_smooth=False)(0)
+    assert torch.equal(made(x), outputs) and attention_switches() == switches
 
 
 def test_a_speech_model_that_draws_numbers_it_does_not_use_is_traced() -> None:

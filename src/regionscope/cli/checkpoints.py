@@ -14,6 +14,7 @@ from regionscope.cli.models import Given
 from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.cli.places import check_points_files, chosen_plane, chosen_points
 from regionscope.measures.attacks import box_of
+from regionscope.measures.plans import planned_measures, usual_measures
 from regionscope.measures.table import MEASURES, measure_label, measure_named
 from regionscope.tables import aligned, write_rows
 
@@ -128,15 +129,20 @@ def measure(
     labels: Path | None = None,
     count: int = 1000,
     sigma: float = MEASURES["local_complexity"].defaults["sigma"],
-    draws: int = MEASURES["local_complexity"].defaults["draws"],
+    draws: int | None = None,
     eps: float = MEASURES["local_rank"].defaults["eps"],
     radius: float = MEASURES["boundary_crossings"].defaults["radius"],
     allow_smooth: bool = False,
     out: Path | None = None,
     seed: int = 0,
+    seconds: float = 60.0,
+    plan: bool = False,
     output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
 ) -> None:
     """Measure a network at points: a table with one row a measure, its value per layer and its standard error.
+
+    A large network is measured at fewer points and along random directions, so that it takes about SECONDS; how is said
+    beforehand.
 
     Parameters
     ----------
@@ -157,7 +163,7 @@ def measure(
     sigma
         Standard deviation of the noise on biases, for local complexity.
     draws
-        Draws of that noise.
+        Draws of that noise; 32 if not given.
     eps
         Singular values at least this large count for the local rank.
     radius
@@ -168,32 +174,39 @@ def measure(
         Write the results to this .json, .csv or .parquet file too.
     seed
         Seed of everything that is drawn.
+    seconds
+        How long a large network may take; inf sets no limit.
+    plan
+        Only say what would be measured, at how many points, and how long that takes.
     output
         How the result is printed.
     """
     check_file("--out", out, TABLES)
     classified = points is None or labels is not None
-    usual = [
-        name for name, m in MEASURES.items() if name != "local_region_count" and (classified or not m.needs_labels)
-    ]
-    chosen = measures or tuple(usual)
+    chosen = measures or tuple(usual_measures(labels=classified))
     for name in chosen:
         if measure_named(name).needs_labels and not classified:
             raise ValueError(f"{name} needs labels: give those of the points with --labels")
     net, data, classes = _network_and_points(checkpoint, given, points, labels, count, output, allow_smooth)
     told: dict[str, dict[str, object]] = {
-        "local_complexity": {"sigma": sigma, "draws": draws},
+        "local_complexity": {"sigma": sigma, **({} if draws is None else {"draws": draws})},
         "boundary_crossings": {"radius": radius},
         "local_rank": {"eps": eps},
         "local_region_count": {"radius": radius},
         "robust_accuracy": {"bounds": box_of([data])},
     }
+    asked = {name: {**measure_named(name).defaults, **told.get(name, {})} for name in chosen}
+    planned = planned_measures(net, data, asked, seconds=seconds, given=told)
+    if plan:
+        output.result(f"{net!r}, {len(data)} points\n\n{planned}", planned.to_dict())
+        return
+    if planned.changed:
+        output.remark(f"{planned}\n")
     rows = []
-    for name in chosen:
-        found = measure_named(name).estimate(
-            net, data, classes, seed=seed, show_progress=output.bar, **told.get(name, {})
-        )
-        options = measure_named(name).effective(told.get(name, {}))
+    for name, how in planned.measures.items():
+        x, y = data[: how.points], None if classes is None else classes[: how.points]
+        found = measure_named(name).estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
+        options = measure_named(name).effective(how.options)
         in_words = measure_label(name, options).partition(", ")[2]
         rows.append({**found.to_dict(), "options": in_words})
     text = f"{net!r}, {len(data)} points\n\n{_measures_table(rows, net.layers)}"
@@ -319,7 +332,7 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
     body = [head]
     for row in rows:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
-        kind = "exact at each point" if row["exact"] else "estimated"
+        kind = f"exact at each of {row['n']} points" if row["exact"] else f"estimated at {row['n']} points"
         said = ", ".join(filter(None, [kind, row["options"]]))
         body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, said])
     return aligned(body)

@@ -2,23 +2,27 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from regionscope.machine import points_at_once
+from regionscope.measures.draws import Draws
 from regionscope.measures.jacobians import Routes, chosen_directions, exact_directions, tangent_floats, unit_directions
+from regionscope.measures.krylov import Jacobian, counted_singular_values
 from regionscope.measures.noise import slope_errors
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
-from regionscope.tracing.given import network_and_points
+from regionscope.tracing.given import network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
 
 
+@torch.inference_mode(False)  # it differentiates wherever it is called
 def local_rank(
     model: Model | Network,
     data: Data,
@@ -26,6 +30,8 @@ def local_rank(
     eps: float,
     relative: bool = False,
     method: str = "auto",
+    directions: int = 16,
+    generator: torch.Generator | None = None,
     batch_size: int | None = None,
     differentiable: bool = False,
     allow_smooth: bool = False,
@@ -35,8 +41,13 @@ def local_rank(
 
     `per_layer` (n, layers) holds it for each layer, `per_point` the sum over layers. With `relative`, eps is a share of
     each Jacobian's largest singular value. eps = 0 gives the rank: Jacobians are computed in float64, and singular
-    values that rounding there may have made count as 0. Exact. `differentiable` gives the sum of singular values, which
+    values that rounding there may have made count as 0. `differentiable` gives the sum of singular values, which
     carries gradients, in `tensor`: a surrogate of the rank.
+
+    `method` is "gram" or "jacobian", both exact, or "random": in a space of so many `directions`, the first one drawn
+    from `generator`, singular values are counted one by one if they are few, and otherwise by their share of all; the
+    error, also of what so many directions cannot tell, is in `point_stderr`; see `krylov`. "auto" is exact if a
+    thousand directions are enough for that, for eps = 0 and for gradients.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU())
     >>> local_rank(model, torch.zeros(2, 3), eps=0).per_point
@@ -47,6 +58,10 @@ def local_rank(
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
     total = None
+    if method == "auto" and eps > 0 and not differentiable and not chosen_directions(net).exact:
+        method = "random"
+    if method == "random" and eps > 0 and not differentiable:
+        return _estimated_rank(net, points, eps, relative, directions, Draws(generator), batch_size, show_progress)
     if differentiable:
         found = _spectra(net, points, differentiable=True, **options)
         total = torch.stack([s.sum(dim=1).mean() for s in found.layers]).sum()
@@ -60,6 +75,34 @@ def local_rank(
         counts = _counted_ranks(net, points, eps, relative, **options)
     layers = torch.stack(counts, dim=1).cpu().double().numpy()
     return Estimate("local rank", layers.sum(axis=1), layers, exact=True, quantity="singular values", tensor=total)
+
+
+def _estimated_rank(
+    net: Network, points: Tensor, eps: float, relative: bool, directions: int, numbers: Draws, batch_size: int | None,
+    show_progress: bool,
+) -> Estimate:  # fmt: skip
+    """The local rank from few products with each Jacobian."""
+    if not net.sites:
+        raise ValueError("the network has no activation sites: nothing bends")
+    program = net.program.folded().pruned(net.entries)
+    program = replace(program, held={i: c.detach() for i, c in program.constants.items()})
+    found = []
+    at_once = max(1, points_kept_at_once(net, batch_size) // (1 if batch_size else 4))  # two graphs, and a basis
+    for part in tqdm(points.split(at_once), desc="local rank", disable=not show_progress):
+        with torch.enable_grad():
+            x = part.detach().requires_grad_()
+            layers = [Jacobian(x, values) for values in by_layer(net, program.run(x))]
+        starts = [numbers.normal((k,), part, min(layer.shape)) for k, layer in enumerate(layers)]
+        pairs = zip(layers, starts, strict=True)
+        found.append([counted_singular_values(layer, start, eps, relative, directions) for layer, start in pairs])
+    number, error = (
+        torch.cat([torch.stack([getattr(layer, name) for layer in part], dim=1) for part in found]).cpu().numpy()
+        for name in ("number", "error")
+    )  # (n, layers) each
+    return Estimate(
+        "local rank", number.sum(axis=1), number, quantity="singular values",
+        point_stderr=np.sqrt((error**2).sum(axis=1)),
+    )  # fmt: skip
 
 
 def ranks(spectrum: Tensor, eps: float, relative: bool) -> Tensor:
@@ -161,7 +204,9 @@ def _jacobian_batches(
     else:
         along = unit_directions(net) if method == "jacobian" else chosen_directions(net, method)
     if not along.exact:
-        raise ValueError("random directions have no singular values; leave method out")
+        raise ValueError(
+            "random directions count singular values from some eps on, but do not give them; leave method out"
+        )
     routes = Routes(net, along)
     at_once = points_at_once(tangent_floats(net, along), batch_size)
     for x in tqdm(points.split(at_once), desc="local rank", disable=not show_progress):

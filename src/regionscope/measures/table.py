@@ -8,6 +8,18 @@ from typing import Any
 import torch
 
 from regionscope.measures.complexity import local_complexity
+from regionscope.measures.costs import (
+    CostFunction,
+    attack_effort,
+    complexity_effort,
+    crossings_effort,
+    distance_effort,
+    good_effort,
+    radius_effort,
+    rank_effort,
+    regions_effort,
+    variation_effort,
+)
 from regionscope.measures.crossings import boundary_crossings
 from regionscope.measures.distance import boundary_distance, certified_radius
 from regionscope.measures.good import good_units
@@ -26,15 +38,18 @@ class Measure:
 
     `options` can be told by name; `defaults` are what some of them are if they are not. `watching` are those with which
     it can be taken again and again while a model trains, `points` among them how many are looked at; None if it is
-    watched only when it is asked for.
+    watched only when it is asked for. `cost` is what a point costs with some options; `cheaper` are options that cost
+    less and only make the error larger, by and by.
     """
 
     function: Callable[..., Estimate]
     options: Collection[str]
+    cost: CostFunction
     defaults: Mapping[str, Any] = field(default_factory=dict)
     watching: Mapping[str, Any] | None = None
     needs_labels: bool = False
     random: bool = False  # draws from a generator
+    cheaper: tuple[Mapping[str, Any], ...] = ()
 
     def __call__(self, model: Model | Network, data: Data, *labels: Any, **options: Any) -> Estimate:
         return self.function(model, data, *labels, **{**self.defaults, **options})
@@ -68,14 +83,14 @@ class Measure:
         """All that decides what is measured: these options, and what the others are if they are not told.
 
         >>> MEASURES["local_rank"].effective({"eps": 0.5})
-        {'eps': 0.5, 'relative': False, 'method': 'auto'}
+        {'eps': 0.5, 'relative': False, 'method': 'auto', 'directions': 16}
         """
         taken = inspect.signature(self.function).parameters
         own = {name: taken[name].default for name in self.options if name not in _NO_MATTER}
         return {**own, **self.defaults, **options}
 
 
-_NO_MATTER = {"batch_size", "show_progress"}  # they change no number that is measured
+_NO_MATTER = {"batch_size", "allow_smooth", "show_progress"}  # they change no number that is measured
 _TOLD = ("sigma", "eps", "radius", "norm", "bounds", "directions")  # what a number means little without
 
 
@@ -102,43 +117,61 @@ def _in_words(value: object) -> str:
 MEASURES = {
     "local_complexity": Measure(
         local_complexity,
-        "sigma draws good weight_noise density method directions per_unit batch_size show_progress".split(),
+        "sigma draws good weight_noise density method directions per_unit batch_size allow_smooth"
+        " show_progress".split(),
+        complexity_effort,
         defaults={"sigma": 0.05, "draws": 32},
         watching={"draws": 2, "method": "random", "directions": 4},
         random=True,
+        cheaper=tuple({"draws": 2, "method": "random", "directions": r} for r in (16, 4)),
     ),
     "boundary_crossings": Measure(
         boundary_crossings,
-        "radius directions frame shared_frame include_centre layers batch_size show_progress".split(),
+        "radius directions frame shared_frame include_centre layers batch_size allow_smooth show_progress".split(),
+        crossings_effort,
         defaults={"radius": 0.05},
         watching={},
         random=True,
     ),
     "local_rank": Measure(
         local_rank,
-        "eps relative method batch_size show_progress".split(),
+        "eps relative method directions batch_size allow_smooth show_progress".split(),
+        rank_effort,
         defaults={"eps": 0.1},
         watching={"points": 64},
+        random=True,
+        cheaper=({"method": "random"},),
     ),
     "total_variation": Measure(
-        total_variation, "target method directions batch_size show_progress".split(), watching={}, random=True
+        total_variation,
+        "target method directions batch_size allow_smooth show_progress".split(),
+        variation_effort,
+        watching={},
+        random=True,
+        cheaper=tuple({"method": "combinations", "directions": r} for r in (32, 8)),
     ),
-    "boundary_distance": Measure(boundary_distance, "norm good batch_size show_progress".split()),
-    "good_units": Measure(good_units, "per_unit batch_size show_progress".split()),
+    "boundary_distance": Measure(
+        boundary_distance, "norm good batch_size allow_smooth show_progress".split(), distance_effort
+    ),
+    "good_units": Measure(good_units, "per_unit batch_size allow_smooth show_progress".split(), good_effort),
     "local_region_count": Measure(
         local_region_count,
-        "radius shape axes max_cells batch_size show_progress".split(),
+        "radius shape axes max_cells batch_size allow_smooth show_progress".split(),
+        regions_effort,
         defaults={"radius": 0.05},
         random=True,
     ),
     "robust_accuracy": Measure(
         robust_accuracy,
-        "attack radius steps step_size norm bounds restarts loss batch_size show_progress".split(),
+        "attack radius steps step_size norm bounds restarts loss batch_size allow_smooth show_progress".split(),
+        attack_effort,
         watching={"restarts": 1, "steps": 10},
         needs_labels=True,
         random=True,
     ),
-    "certified_radius": Measure(certified_radius, ("batch_size", "show_progress"), needs_labels=True),
+    "certified_radius": Measure(
+        certified_radius, "batch_size allow_smooth show_progress".split(), radius_effort, needs_labels=True
+    ),
 }
 
 

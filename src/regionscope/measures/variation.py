@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,8 +47,10 @@ def total_variation(
 
     `target` takes one output by its number, or "margin": the largest output less the second largest. Exact, by reverse
     mode, one pass an output; the methods of `local_complexity` do the same by forward mode, of which "random" estimates
-    the norm for a single output, without bias: only then calls differ without a `generator`. With `differentiable` the
-    mean carries gradients, in `tensor`.
+    the norm for a single output, without bias. For thousands of outputs "combinations" takes the gradients g of as many
+    random combinations of them as there are `directions`, by reverse mode: E |g|^2 is the square of the norm, and the
+    jackknife takes the bias off its root but for terms of 1 / directions^2. With these two, calls without a `generator`
+    differ. With `differentiable` the mean carries gradients, in `tensor`.
 
     >>> model = torch.nn.Linear(2, 1)
     >>> _ = model.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
@@ -55,26 +58,37 @@ def total_variation(
     5.0
     """
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
+    bar: dict[str, Any] = {"desc": "total variation", "disable": not show_progress}
+    errors: list[Tensor] = []
     with torch.set_grad_enabled(differentiable):
-        if method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
+        if method == "combinations":
+            if directions < 2:
+                raise ValueError(f"directions must be at least 2 for combinations of outputs, got {directions}")
+            numbers, exact, parts = Draws(generator), False, []
+            for x in tqdm(points.split(points_kept_at_once(net, batch_size)), **bar):
+                squares = _squares_of_combinations(net, x, target, directions, numbers, differentiable)
+                norms, spread = _root_without_bias(squares)
+                parts.append(norms)
+                errors.append(spread)
+        elif method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
             at_once = points_kept_at_once(net, batch_size)
-            bar = tqdm(points.split(at_once), desc="total variation", disable=not show_progress)
             way = _Way.through(net)
-            parts = [_reverse_norms(net, way, x, target, differentiable) for x in bar]
+            batches = tqdm(points.split(at_once), **bar)
+            parts = [_reverse_norms(net, way, x, target, differentiable) for x in batches]
             exact = True
         else:
             along = exact_directions(net) if method == "auto" else chosen_directions(net, method, directions)
             route, numbers, exact = Route(net, along, output=True), Draws(generator), along.exact
             parts = []
             at_once = points_at_once(tangent_floats(net, along), batch_size)
-            for x in tqdm(points.split(at_once), desc="total variation", disable=not show_progress):
+            for x in tqdm(points.split(at_once), **bar):
                 vectors = None if exact else along.drawn(x, (0,), numbers).transpose(0, 1)
                 outputs = as_rows(net.outputs(x))
                 chosen = _target_rows(route.follow(x, vectors=vectors).movedim(2, 0), outputs, target)
                 if not exact and len(chosen) > 1:
                     raise ValueError(
                         "random directions give no unbiased norm of several outputs together; leave method out, which"
-                        " is exact, or name a target"
+                        " is exact, name a target, or say method='combinations'"
                     )
                 parts.append(torch.linalg.vector_norm(along.norms(chosen.movedim(0, 2)), dim=1))
     found = torch.cat(parts)
@@ -83,6 +97,7 @@ def total_variation(
         found.detach().cpu().double().numpy(),
         exact=exact,
         quantity="slope",
+        point_stderr=torch.cat(errors).detach().cpu().double().numpy() if errors else None,
         tensor=found.mean() if differentiable else None,
     )
 
@@ -133,6 +148,31 @@ def _reverse_norms(net: Network, way: _Way, x: Tensor, target: int | str | None,
             squares = squares + way.squared_norms(gradients)
     positive = squares > 0  # the derivative of the root at zero is taken as zero
     return torch.where(positive, torch.where(positive, squares, 1.0).sqrt(), 0.0)
+
+
+def _squares_of_combinations(
+    net: Network, x: Tensor, target: int | str | None, directions: int, numbers: Draws, differentiable: bool
+) -> Tensor:
+    """The squares of the gradients of random combinations of the outputs at points x, (n, directions)."""
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        rows = as_rows(net.outputs(x))
+        chosen = _target_rows(rows.T, rows, target).T  # (n, k)
+        squares = []
+        for which in range(directions):
+            factors = numbers.normal((which,), x, chosen.shape[1])
+            (gradient,) = torch.autograd.grad(chosen, x, factors, retain_graph=True, create_graph=differentiable)
+            squares.append(gradient.flatten(1).square().sum(dim=1))
+    return torch.stack(squares, dim=1)
+
+
+def _root_without_bias(squares: Tensor) -> tuple[Tensor, Tensor]:
+    """The root of the mean of (n, r) numbers by the jackknife, and its standard error, (n,) each."""
+    r, tiny = squares.shape[1], torch.finfo(squares.dtype).tiny  # whose root has a derivative
+    whole = squares.mean(dim=1).clamp_min(tiny).sqrt()
+    without = ((squares.sum(dim=1, keepdim=True) - squares) / (r - 1)).clamp_min(tiny).sqrt()  # one of them each
+    spread = (r - 1) / math.sqrt(r) * without.std(dim=1)
+    return r * whole - (r - 1) * without.mean(dim=1), spread
 
 
 def _target_rows(rows: Tensor, outputs: Tensor, target: int | str | None) -> Tensor:

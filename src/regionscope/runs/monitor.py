@@ -1,10 +1,11 @@
 """Records measures while a model trains, without disturbing it."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,8 +13,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from regionscope.geometry.planes import Plane
+from regionscope.measures.plans import Plan
 from regionscope.progress import tqdm
-from regionscope.runs.processes import leaders_choice, leads
+from regionscope.runs.processes import leaders, leaders_choice, leads
 from regionscope.runs.record import Record
 from regionscope.runs.run import Run
 from regionscope.runs.watched import USUAL, Function, Observation, Probe, Watched, observation
@@ -77,6 +79,11 @@ class Monitor(Facts):
     training time, records that would exceed it are left out. A measure that fails is recorded as an error and training
     goes on, unless `strict`. Under torch.distributed each rank measures its part of the points and rank 0 writes.
 
+    Large networks are measured at fewer points and along random directions, so that a record takes about
+    `seconds_per_record` (None sets no limit): the plan is said on standard error before the first record, and kept in
+    the run. Options that are given stay as they are, and networks of the size of usual perceptrons are measured as
+    ever. Without `allow_smooth` a model that is not piecewise linear is an error.
+
     >>> import torch
     >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
     >>> monitor = Monitor(model, {"grid": torch.randn(5, 2)}, measures=["total_variation"], steps=[0, 10])
@@ -97,16 +104,21 @@ class Monitor(Facts):
         planes: Mapping[str, Plane] | None = None,
         checkpoints: bool = True,
         budget: float | None = None,
+        seconds_per_record: float | None = 20.0,
+        allow_smooth: bool = True,
         strict: bool = False,
         seed: int = 0,
         show_progress: bool = False,
     ) -> None:
         self.model, self.strict, self.show_progress = model, strict, show_progress
-        self.watched = Watched.of(probes, measures, planes or {}, seed)
+        watched = Watched.of(probes, measures, planes or {}, seed)
+        self.watched = replace(watched, limit=seconds_per_record, allow_smooth=allow_smooth)
         self.checkpoints, self.loggers = checkpoints, list(loggers)
         self.steps = steps if callable(steps) or steps is None else sorted({int(step) for step in steps})
         if budget is not None and not budget > 0:
             raise ValueError(f"budget must be a positive share of the training time, got {budget}")
+        if seconds_per_record is not None and not seconds_per_record > 0:
+            raise ValueError(f"seconds_per_record must be positive or None, got {seconds_per_record}")
         self.budget = budget
         self.run = self._run_at(run, resume) if leads() else None
         self._known = set(self.run.steps) if self.run else set()
@@ -139,7 +151,8 @@ class Monitor(Facts):
         if not leaders_choice(self.due(step)) or not leaders_choice(self._affordable(step, start)):
             return None
         try:
-            seen = observation(self.model, self.watched, step, scalars, self.tell)
+            self._follow_plan_of_run()
+            seen = observation(self.model, self.watched, step, scalars, self.tell, self._begin_plan)
             self._tell(seen.failures)
             if leads():
                 self._write(seen)
@@ -150,6 +163,22 @@ class Monitor(Facts):
         self._known.add(step)
         self._records += 1
         return seen.record
+
+    def _follow_plan_of_run(self) -> None:
+        """Measure as in the records that the run has: numbers of one run belong together."""
+        if self.watched.limit is not None:
+            plan = leaders(self.run.config.get("plan") if self.run else None)
+            self.watched = self.watched if plan is None else self.watched.following(plan)
+
+    def _begin_plan(self, plan: Plan) -> None:
+        """From now on measure as planned; say so if that is not as usual."""
+        self.watched = self.watched.following(plan.to_dict())
+        if plan.changed and leads():
+            tqdm.write(f"regionscope: a record of this network\n{plan}", file=sys.stderr)
+        if self.run is not None:
+            with self._disk_forgiven("the plan"):
+                now = {"measures": self.watched.to_dict()["measures"]} if "measures" in self.run.config else {}
+                self.run.add_to_config(plan=plan.to_dict(), **now)
 
     def _tell(self, failures: Mapping[str, Exception]) -> None:
         """Warn of the first failure; if strict, raise it."""

@@ -16,10 +16,15 @@ def _several() -> bool:
 
 def leaders_choice(mine: bool) -> bool:
     """What rank 0 decided."""
-    decision = [mine]
+    return bool(leaders(mine))
+
+
+def leaders(mine: Any) -> Any:
+    """What rank 0 has."""
+    of_all = [mine]
     if _several():
-        dist.broadcast_object_list(decision, src=0)
-    return bool(decision[0])
+        dist.broadcast_object_list(of_all, src=0)
+    return of_all[0]
 
 
 def own_part() -> slice:

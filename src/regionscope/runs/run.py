@@ -145,6 +145,13 @@ class Run(Facts):
         self._writable()
         write_json(self.path / "status.json", {**self.status, **facts})
 
+    def add_to_config(self, **facts: Any) -> None:
+        """Write down with the configuration what is known only when the first step is recorded."""
+        self._writable()
+        file = self.path / "run.json"
+        self.config = {**self.config, **plain(facts)}
+        write_json(file, {**read_json(file), "config": self.config})
+
     def _writable(self) -> None:
         if self._lock is None:
             raise RuntimeError(f"{self.path} was opened for reading; write to it with Run.create or Run.resume")

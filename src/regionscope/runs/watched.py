@@ -1,8 +1,8 @@
 """What a monitor watches: measures at probes and exact regions on planes; and what it sees there at one step."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -14,10 +14,11 @@ from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.inequalities.bound import Bound
 from regionscope.measures.attacks import box_of
+from regionscope.measures.plans import Plan, planned_measures
 from regionscope.measures.table import MEASURES, measure_named
 from regionscope.points import ARRAYS, as_tensor
 from regionscope.results import Estimate, joint_estimate
-from regionscope.runs.processes import from_every_process, leads, own_part
+from regionscope.runs.processes import from_every_process, leaders, leads, own_part
 from regionscope.runs.record import Finding, Record
 from regionscope.tracing.network import BATCH_ADVICE, Network
 from regionscope.tracing.trace import trace
@@ -38,6 +39,9 @@ class Watched:
     measures: Mapping[str, Mapping[str, Any] | Function]
     planes: Mapping[str, Plane]
     seed: int
+    given: Mapping[str, Collection[str]] = field(default_factory=dict)  # the options of measures that the user gave
+    limit: float | None = None  # seconds that a record may take, if that is still to be seen to
+    allow_smooth: bool = True
 
     @staticmethod
     def of(
@@ -50,7 +54,22 @@ class Watched:
         if not isinstance(probes, Mapping):
             raise TypeError(f'probes are sets of points by name, such as {{"train": x}}, got {type(probes).__name__}')
         points = {name: _points_and_labels(name, probe) for name, probe in probes.items()}
-        return Watched(points, _measures_with_options(measures, points), dict(planes), seed)
+        found = _measures_with_options(measures, points)
+        told = measures if isinstance(measures, Mapping) else {}
+        given = {name: tuple(options) for name, options in told.items() if not callable(options)}
+        return Watched(points, found, dict(planes), seed, given)
+
+    def following(self, plan: Mapping[str, Any]) -> "Watched":
+        """The same with what a plan chose, as `Plan.to_dict` tells it."""
+        measures = dict(self.measures)
+        for name, planned in plan["measures"].items():
+            options = measures.get(name)
+            if isinstance(options, Mapping):
+                stay = self.given.get(name, ())
+                measures[name] = {**options, **{o: v for o, v in planned["chosen"].items() if o not in stay}}
+                if not planned["points"]:
+                    del measures[name]
+        return replace(self, measures=measures, limit=None)
 
     def to_dict(self) -> dict[str, Any]:
         """In words and numbers, for the configuration of a run."""
@@ -85,17 +104,22 @@ class Observation:
 def observation(
     model: Model | Network, watched: Watched, step: int, scalars: Mapping[str, float],
     tell: Callable[[str], None] = lambda what: None,
+    on_plan: Callable[[Plan], None] = lambda plan: None,
 ) -> Observation:  # fmt: skip
     """Look at a model once; it is left as it was. Each process measures its part of the points, the first all planes.
 
     The model is traced once for all measures and planes (once a shape, if points have several). `tell` hears what is
-    being measured.
+    being measured. If the time that it may take is still to be seen to, `on_plan` hears how before it is measured.
     """
     start, model = time.perf_counter(), unwrapped(model)
     found: dict[tuple[str, str], Any] = {}  # what each measure found at each probe, or why it did not
     shared: dict[tuple[str, str], Any] = {}  # the same of the points of this process
     with evaluated(model):
-        network = _networks_of(model)
+        network = _networks_of(model, watched.allow_smooth)
+        plan = leaders(_plan(model, watched, network)) if watched.limit is not None else None
+        if plan is not None:
+            on_plan(plan)
+            watched = watched.following(plan.to_dict())
         for probe, (points, labels) in watched.probes.items():
             x, y = _on_its_device(model, points, labels)
             for name, options in watched.measures.items():
@@ -139,7 +163,22 @@ def _outcome(function: Callable[[], Any]) -> Any:
         return error
 
 
-def _networks_of(model: Model | Network) -> Callable[[Tensor], Network]:
+def _plan(model: Model | Network, watched: Watched, network: Callable[[Tensor], Network]) -> Plan | None:
+    """How the measures keep within their time; None if the model cannot be run at any probe."""
+    measures = {name: options for name, options in watched.measures.items() if not callable(options)}
+    sizes = [len(points) for points, _ in watched.probes.values()]
+    usual = tuple(watched.measures) == USUAL and not any(watched.given.values())
+
+    def plan(points: Tensor) -> Plan:
+        x, _ = _on_its_device(model, points, None)
+        options: dict[str, Any] = {"seconds": watched.limit, "given": watched.given, "sizes": sizes}
+        return planned_measures(network(x), x, measures, optional=usual, **options)
+
+    plans = (_outcome(partial(plan, points)) for points, _ in watched.probes.values() if measures)
+    return next((found for found in plans if isinstance(found, Plan)), None)
+
+
+def _networks_of(model: Model | Network, allow_smooth: bool) -> Callable[[Tensor], Network]:
     """A function that gives the network for points; of their shape it is traced when it is first asked for."""
     if isinstance(model, Network):
         return lambda x: model
@@ -148,7 +187,7 @@ def _networks_of(model: Model | Network) -> Callable[[Tensor], Network]:
     def network(x: Tensor) -> Network:
         kind = tuple(x.shape[1:]), x.dtype, x.device
         if kind not in networks:
-            networks[kind] = trace(model, x[:1], allow_smooth=True)
+            networks[kind] = trace(model, x[:1], allow_smooth=allow_smooth)
         return networks[kind]
 
     return network

@@ -35,9 +35,7 @@ def network_and_batches(
     return net, (part.clone() if part.is_inference() else part for part in checked)  # so that it can be differentiated
 
 
-def network_and_points(
-    model: Model | Network, data: Data, *, allow_smooth: bool = False
-) -> tuple[Network, Tensor]:
+def network_and_points(model: Model | Network, data: Data, *, allow_smooth: bool = False) -> tuple[Network, Tensor]:
     """The same with all points in one tensor (n, *input_shape)."""
     net, parts = network_and_batches(model, data, allow_smooth=allow_smooth)
     points = list(parts)

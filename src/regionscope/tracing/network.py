@@ -245,6 +245,16 @@ class Network:
             return f"; {BATCH_ADVICE}"
         return f"; {FLAT_ADVICE}" if x[:1].numel() == math.prod(self.input_shape) else ""
 
+    def describe(self, points: int = 1000, *, seconds: float = 60.0, seconds_per_record: float = 20.0) -> str:
+        """The sites, and how long measures take at so many points: once, and in a record while the model trains.
+
+        What a large network is measured with, so that it keeps within a time, is said; see `regionscope.Monitor`.
+        """
+        from regionscope.measures.plans import usual_plans
+
+        measuring, watching = usual_plans(self, points, seconds, seconds_per_record)
+        return f"{self}\n\nmeasured at {points:,} points\n{measuring}\n\na record at {points:,} points\n{watching}"
+
     def __str__(self) -> str:
         """A table of the sites."""
         return f"{aligned(self._rows())}\n{self!r}"

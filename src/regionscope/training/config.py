@@ -81,6 +81,8 @@ class Training:
         Options of measures by name: --options.boundary_crossings.radius 0.1, and `points` for how many are looked at.
     points
         Measure at this many training points, test points and uniform points.
+    seconds_per_record
+        Measure a large network at fewer points and along random directions, so that a record takes about this long.
     plane
         Record the exact regions on the plane through the first three training points too.
     """
@@ -110,6 +112,7 @@ class Training:
     measures: tuple[str, ...] = USUAL
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     points: int = 200
+    seconds_per_record: float = 20.0
     plane: bool = False
 
     def __post_init__(self) -> None:

@@ -172,7 +172,7 @@ def _go_on(
     train_split, test_split = ((x.to(device), y.to(device)) for x, y in (data.train, data.test))
     monitor = Monitor(
         model, parts.watched.probes, measures=_measures(config), steps=parts.steps, run=run, loggers=loggers,
-        seed=config.seed, planes=parts.watched.planes,
+        seed=config.seed, planes=parts.watched.planes, seconds_per_record=config.seconds_per_record,
     )  # fmt: skip
     with monitor, torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)

@@ -1,0 +1,94 @@
+"""What a measure costs at one point, in forward passes of the network: counted from its sites, inputs and outputs.
+
+The factors were measured on perceptrons, convolutional and residual networks and GPT-2: they hold to a factor of two or
+three, and are rather too large than too small.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from regionscope.measures.good import good_as_it_stands
+from regionscope.measures.jacobians import MOST_DIRECTIONS, affine_width
+from regionscope.tracing.network import Network
+
+TANGENT = 1.5  # forward passes that a tangent of all values costs, beside them
+GRADIENT = 2.0  # that a gradient of an output costs
+PRODUCT = 4.0  # that a product with the Jacobian of the last layer and its transpose costs
+NOISE = 10.0  # that noise on all units and a first look at which are good cost
+LOOK = 2.0  # that a closer look at one unit of a site costs, on average
+
+
+class Effort(NamedTuple):
+    """Forward passes of one point, and floating point operations of linear algebra beside them."""
+
+    passes: float
+    operations: float = 0.0
+
+
+CostFunction = Callable[[Network, Mapping[str, Any]], Effort]  # of all options that are in effect
+
+
+def complexity_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `local_complexity`: the tangents of every draw, and one unit a site looked at closely."""
+    r = options["directions"] if _drawn(net, options) else _tangents(net)
+    looks = LOOK * sum(not good_as_it_stands(net, site) for site in net.sites) if options["good"] else 0
+    return Effort(options["draws"] * (TANGENT * r + NOISE + looks))
+
+
+def crossings_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `boundary_crossings`: the vertices of a neighbourhood."""
+    directions = min(options["directions"], math.prod(net.input_shape))
+    return Effort(2.0 * directions + 1)
+
+
+def rank_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `local_rank`: all tangents and a factorisation for each layer, or products with its Jacobian."""
+    if _drawn(net, options):
+        return Effort(PRODUCT * options["directions"] * (net.layers + 1) / 2)
+    r = _tangents(net)
+    units = [sum(site.units for site in net.sites if site.layer == layer + 1) for layer in range(net.layers)]
+    return Effort(TANGENT * r, sum(2.0 * min(r, m) ** 2 * max(r, m) for m in units))
+
+
+def variation_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `total_variation`: a gradient an output, or a combination of outputs, or the tangents."""
+    outputs = 1 if options["target"] is not None else math.prod(net.output_shape)
+    if options["method"] in ("random", "combinations"):
+        return Effort(2 + GRADIENT * options["directions"])
+    return Effort(2 + GRADIENT * min(outputs, affine_width(net)))
+
+
+def distance_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `boundary_distance`: all tangents, and what may be rounding looked at again."""
+    return Effort(2.0 * TANGENT * _tangents(net))
+
+
+def radius_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `certified_radius`: the same in float64, with bounds on rounding."""
+    return Effort(4.0 * TANGENT * _tangents(net))
+
+
+def good_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `good_units`: a pass and a gradient."""
+    return Effort(2 + GRADIENT)
+
+
+def attack_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `robust_accuracy`: a pass and a gradient a step."""
+    return Effort(2 + GRADIENT * options["steps"] * options["restarts"])
+
+
+def regions_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of `local_region_count`: the vertices of some hundred regions in float64; how many there are nobody knows."""
+    return Effort(1000.0)
+
+
+def _drawn(net: Network, options: Mapping[str, Any]) -> bool:
+    """Whether directions are drawn; see `jacobians.chosen_directions`."""
+    return options["method"] == "random" or (options["method"] == "auto" and _tangents(net) > MOST_DIRECTIONS)
+
+
+def _tangents(net: Network) -> int:
+    """How many directions are needed for exact gradients."""
+    return min(affine_width(net), math.prod(net.input_shape))

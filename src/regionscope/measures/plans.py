@@ -1,0 +1,240 @@
+"""Which measures are taken at how many points with which options, so that they keep within a time."""
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regionscope.measures.jacobians import affine_width
+from regionscope.measures.table import MEASURES, Measure
+from regionscope.tables import aligned
+from regionscope.tracing.network import Network
+
+SMALL = 1 << 21  # numbers in the gradients of all units: networks with no more are measured as asked for
+ENOUGH = 64  # points that are worth more than a better number at each
+FEWEST = 2  # points: fewer have no standard error
+TIMED = 1 << 18  # units of all points of the forward pass that is timed
+OPERATIONS = 3e10  # of linear algebra in a second
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A measure with the options it will be taken with, at how many points of each set, and the seconds that takes.
+
+    `chosen` are those of its options that were chosen to save time. A measure that is left out has no points.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    points: int
+    seconds: float
+    chosen: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """In words and numbers."""
+        return {"points": self.points, "seconds": round(self.seconds, 3), "chosen": dict(self.chosen)}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be measured how, to keep within `limit` seconds; `whole` is how many seconds all of it would take.
+
+    >>> from regionscope.tracing.trace import trace
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+    >>> plan = planned_measures(trace(model, torch.zeros(1, 2)), torch.zeros(9, 2), {"good_units": {}}, seconds=60)
+    >>> plan.measures["good_units"].points, plan.changed
+    (9, False)
+    """
+
+    measures: Mapping[str, Planned]
+    sets: int  # of points
+    limit: float | None
+    whole: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes, about."""
+        return sum(planned.seconds for planned in self.measures.values())
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is other than it would be without a limit."""
+        return any(planned.chosen for planned in self.measures.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """In words and numbers, for the configuration of a run."""
+        measures = {name: planned.to_dict() for name, planned in self.measures.items()}
+        return {"seconds": round(self.seconds, 3), "limit": self.limit, "measures": measures}
+
+    def __str__(self) -> str:
+        """A table with a row a measure, and the sum."""
+        each = " of each set" if self.sets > 1 else ""
+        rows = [["measure", f"points{each}", "seconds", "chosen to save time"]]
+        for name, planned in self.measures.items():
+            words = ", ".join(f"{option} {value}" for option, value in planned.chosen.items())
+            rows.append([name, str(planned.points), f"{planned.seconds:.1f}", words if planned.points else "left out"])
+        end = f"about {self.seconds:.1f} s in all"
+        if self.changed:
+            end += f", to keep within {self.limit:g} s; as asked for it would take about {self.whole:.0f} s"
+        return f"{aligned(rows)}\n{end}"
+
+
+def planned_measures(
+    net: Network,
+    points: Tensor,
+    measures: Mapping[str, Mapping[str, Any]],
+    *,
+    seconds: float | None,
+    given: Mapping[str, Collection[str]] | None = None,
+    sizes: Sequence[int] | None = None,
+    optional: bool = False,
+) -> Plan:
+    """The measures as they are taken in so many seconds at sets of points of these sizes, by default `points` alone.
+
+    `measures` are the options that they would be taken with; `points` among them is how many of each set are looked at.
+    Those that are `given` stay as they are. Others are chosen if the time is too short: there are fewer points, and
+    random directions take the place of all directions. No number means anything else by that, only its error is larger.
+    If the measures are `optional`, those are left out that cannot be taken at two points. A small network is measured
+    as asked for, however long it takes.
+
+    Times come from the cost of each measure in forward passes, and from one that is timed here, at some of the points.
+    """
+    sizes = [len(points)] if sizes is None else list(sizes)
+    speed, fixed = _seconds_a_pass(net, points), given or {}
+    ways = {
+        name: _ways(MEASURES[name], net, options, fixed.get(name, ()), speed, max(sizes))
+        for name, options in measures.items()
+    }
+    found = {name: way[0].planned(name, sizes) for name, way in ways.items()}
+    whole = sum(planned.seconds for planned in found.values())
+    if seconds is not None and whole > seconds and not _is_small(net):
+        fitted = _fitted(ways, sizes, seconds, optional)
+        found = {name: fitted[name].planned(name, sizes, chosen_from=way[0]) for name, way in ways.items()}
+    return Plan(found, len(sizes), seconds, whole)
+
+
+def usual_plans(net: Network, points: int, seconds: float, seconds_per_record: float) -> tuple[Plan, Plan]:
+    """The usual measures at so many points: measured once, as far as they keep to a time, and watched."""
+    x = torch.zeros(min(points, 256), *net.input_shape, dtype=net.dtype, device=net.device)
+    once = {name: measure.defaults for name, measure in MEASURES.items() if name in usual_measures()}
+    again = {
+        name: {**measure.defaults, **measure.watching}
+        for name, measure in MEASURES.items()
+        if measure.watching is not None and not measure.needs_labels
+    }
+    return (
+        planned_measures(net, x, once, seconds=seconds, sizes=[points]),
+        planned_measures(net, x, again, seconds=seconds_per_record, sizes=[points], optional=True),
+    )
+
+
+def usual_measures(labels: bool = True) -> list[str]:
+    """The measures that are taken if none is named: all but counts of regions, whose cost nobody knows beforehand."""
+    return [
+        name
+        for name, measure in MEASURES.items()
+        if name != "local_region_count" and (labels or not measure.needs_labels)
+    ]
+
+
+def _fitted(ways: Mapping[str, "list[_Way]"], sizes: list[int], seconds: float, optional: bool) -> "dict[str, _Way]":
+    """The way each measure is taken, so that all together take so many seconds."""
+    least = {name: _with_points(way[-1], min(FEWEST, way[-1].points)) for name, way in ways.items()}
+    needed = {name: way.seconds * _number(sizes, way.points) for name, way in least.items()}
+    kept: list[str] = []
+    found: dict[str, _Way] = {}
+    left = seconds
+    for name in sorted(ways, key=lambda name: needed[name]):
+        if optional and kept and left < needed[name]:
+            found[name] = _with_points(least[name], 0)
+        else:
+            kept.append(name)
+            left -= needed[name]
+    for turn, name in enumerate(kept):  # what a cheap one does not need is for the dear ones
+        share = needed[name] + max(0.0, left) / (len(kept) - turn)
+        found[name] = _fitting(ways[name], least[name], sizes, share)
+        left -= found[name].seconds * _number(sizes, found[name].points) - needed[name]
+    return found
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A measure with some options, at how many points of each set, and how long one point takes."""
+
+    options: Mapping[str, Any]
+    points: int
+    seconds: float
+    points_given: bool
+
+    def planned(self, name: str, sizes: list[int], chosen_from: "_Way | None" = None) -> Planned:
+        usual = chosen_from or self
+        chosen = {option: value for option, value in self.options.items() if usual.options.get(option) != value}
+        if self.points < usual.points:
+            chosen["points"] = self.points
+        return Planned(name, self.options, self.points, self.seconds * _number(sizes, self.points), chosen)
+
+
+def _ways(
+    measure: Measure, net: Network, usual: Mapping[str, Any], given: Collection[str], speed: float, most: int
+) -> list[_Way]:
+    """The ways to take a measure, the usual one first, each cheaper than the one before."""
+    points = min(most, usual.get("points", most))
+    found: list[_Way] = []
+    usual = {option: value for option, value in usual.items() if option != "points"}
+    for some in ({}, *measure.cheaper):
+        options = {**usual, **{option: value for option, value in some.items() if option not in given}}
+        effort = measure.cost(net, measure.effective(options))
+        seconds = effort.passes * speed + effort.operations / OPERATIONS
+        if not found or seconds < found[-1].seconds / 2:
+            found.append(_Way(options, points, seconds, "points" in given))
+    return found
+
+
+def _fitting(ways: list[_Way], least: _Way, sizes: list[int], seconds: float) -> _Way:
+    """The first way that leaves enough points in so many seconds, or else the last, at as many points as it can."""
+    for way in ways:
+        points = _affordable(sizes, way.points, seconds / way.seconds)
+        if points >= (way.points if way.points_given else min(way.points, ENOUGH)):
+            break
+    return _with_points(way, points) if points >= least.points else least
+
+
+def _with_points(way: _Way, points: int) -> _Way:
+    """The same at so many points, unless their number was given."""
+    return way if way.points_given and points else replace(way, points=points)
+
+
+def _affordable(sizes: list[int], most: int, number: float) -> int:
+    """How many points of each set there may be for so many in all: a power of two, or as many as there are."""
+    if _number(sizes, most) <= number:
+        return most
+    powers = [2**k for k in range(math.ceil(math.log2(max(most, 2))) + 1)]
+    return max((p for p in powers if p < most and _number(sizes, p) <= number), default=0)
+
+
+def _number(sizes: list[int], points: int) -> int:
+    """How many points are looked at in all."""
+    return sum(min(size, points) for size in sizes)
+
+
+def _is_small(net: Network) -> bool:
+    return net.units * min(affine_width(net), math.prod(net.input_shape)) <= SMALL
+
+
+@torch.no_grad()
+def _seconds_a_pass(net: Network, points: Tensor) -> float:
+    """How long the forward pass of one point takes, of some together."""
+    x = points[: min(max(4, TIMED // max(1, net.units)), 256)]
+    net.outputs(x)  # the first is slower
+    return min(_seconds(lambda: float(net.outputs(x).sum())) for _ in range(5)) / len(x)
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    """How long something takes, without the time in which this process has to wait for others."""
+    start, busy = time.perf_counter(), time.process_time()
+    function()
+    return min(time.perf_counter() - start, time.process_time() - busy)

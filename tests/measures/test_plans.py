@@ -1,0 +1,151 @@
+"""Measures that fit their time: small networks as ever, large ones with fewer points and random directions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cases import mlp
+from torch import nn
+
+import regionscope as rs
+from regionscope.measures import plans
+from regionscope.measures.plans import Plan, planned_measures, usual_measures
+from regionscope.runs.watched import USUAL
+
+LARGE = {name: {**rs.MEASURES[name].defaults, **(rs.MEASURES[name].watching or {})} for name in USUAL}
+
+
+def image_network(channels: int = 8) -> nn.Sequential:
+    torch.manual_seed(0)
+    convolutions = [nn.Conv2d(1, channels, 3, padding=1), nn.ReLU(), nn.Conv2d(channels, channels, 3), nn.ReLU()]
+    return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(channels * 26 * 26, 10))
+
+
+IMAGES = torch.rand(100, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which a forward pass of a point takes a tenth of a second."""
+    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 0.1)
+
+
+def planned(net: rs.Network, seconds: float | None, **options: Any) -> Plan:
+    return planned_measures(net, IMAGES, LARGE, seconds=seconds, **options)
+
+
+@pytest.mark.usefixtures("slow")
+def test_networks_of_the_papers_keep_their_defaults_however_slow_the_machine() -> None:
+    for widths in ((784, 200, 200, 200, 200, 10), (784, 512, 512, 512, 10)):
+        net = rs.trace(mlp(*widths), torch.zeros(1, 784))
+        plan = planned_measures(net, torch.zeros(300, 784), LARGE, seconds=1.0, sizes=[300] * 3, optional=True)
+        assert not plan.changed and plan.seconds > 1.0
+        assert {name: {**how.options, "points": how.points} for name, how in plan.measures.items()} == {
+            name: {"points": 300} | options for name, options in LARGE.items()
+        }
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_large_network_keeps_to_its_time() -> None:
+    net = rs.trace(image_network(), IMAGES[:1])
+    for seconds in (200.0, 500.0, 2000.0):
+        plan = planned(net, seconds)
+        assert plan.changed and plan.whole > seconds
+        assert 0.3 * seconds < plan.seconds <= seconds
+    assert planned(net, 1e9).measures == planned(net, None).measures and not planned(net, None).changed
+    assert planned(net, 1e9).whole == planned(net, 1e9).seconds == plan.whole
+
+
+@pytest.mark.usefixtures("slow")
+def test_several_sets_of_points_share_the_time() -> None:
+    net = rs.trace(image_network(), IMAGES[:1])
+    alone, together = planned(net, 500.0), planned(net, 500.0, sizes=[100, 100, 30])
+    assert together.seconds <= 500.0
+    assert all(together.measures[name].points <= alone.measures[name].points for name in USUAL)
+    assert together.measures["boundary_crossings"].points < alone.measures["boundary_crossings"].points
+
+
+@pytest.mark.usefixtures("slow")
+def test_what_is_given_stays() -> None:
+    net = rs.trace(image_network(), IMAGES[:1])
+    asked = LARGE | {"local_rank": {"eps": 0.1, "method": "jacobian", "points": 7}}
+    for given, method in ((("method", "points"), "jacobian"), (("points",), "random")):
+        plan = planned_measures(net, IMAGES, asked, seconds=500.0, given={"local_rank": given})
+        assert plan.measures["local_rank"].points == 7 and plan.measures["local_rank"].options["method"] == method
+
+
+@pytest.mark.usefixtures("slow")
+def test_only_optional_measures_are_left_out_and_one_always_stays() -> None:
+    net = rs.trace(image_network(), IMAGES[:1])
+    for seconds in (20.0, 1e-3):
+        kept = [how.points for how in planned(net, seconds, optional=True).measures.values()]
+        assert 0 in kept and max(kept) >= 2
+        assert all(how.points == 2 for how in planned(net, 1e-3).measures.values())
+    plan = planned(net, 20.0, optional=True)
+    assert plan.seconds <= 20.0 and "left out" in str(plan)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_plan_says_what_was_chosen_and_how_long_it_takes() -> None:
+    text = str(planned(rs.trace(image_network(), IMAGES[:1]), 500.0))
+    assert "method random" in text and "points" in text
+    assert "to keep within 500 s; as asked for it would take about" in text
+
+
+def test_costs_grow_with_what_is_asked_for() -> None:
+    net = rs.trace(image_network(2), IMAGES[:1])
+    for name, measure in rs.MEASURES.items():
+        assert measure.cost(net, measure.effective({})).passes > 0, name
+    for name, option in (
+        ("local_complexity", "draws"),
+        ("boundary_crossings", "directions"),
+        ("robust_accuracy", "steps"),
+    ):
+        measure = rs.MEASURES[name]
+        few, many = (measure.cost(net, measure.effective({option: k})).passes for k in (2, 20))
+        assert 5 < many / few <= 10, name
+    for name, measure in rs.MEASURES.items():
+        dear = measure.cost(net, measure.effective({}))
+        for cheap in measure.cheaper[-1:]:
+            work = measure.cost(net, measure.effective(cheap))
+            assert work.passes < dear.passes and work.operations <= dear.operations, name
+
+
+def test_a_monitor_says_its_plan_before_the_first_record_and_keeps_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 0.1)
+    options: dict[str, Any] = {"seconds_per_record": 150.0, "strict": True, "checkpoints": False}
+    with rs.Monitor(image_network(), {"train": IMAGES[:40]}, run=tmp_path / "run", **options) as monitor:
+        first = monitor(0)
+    said = capsys.readouterr().err
+    assert "a record of this network" in said and "to keep within 150 s" in said
+    assert first is not None
+    run = rs.Run.open(tmp_path / "run")
+    chosen = run.config["plan"]["measures"]
+    points = {name: how["points"] for name, how in chosen.items() if how["points"]}
+    assert {name: found["n"] for name, found in first.probes["train"].items()} == points
+    assert run.config["measures"]["boundary_crossings"]["points"] == points["boundary_crossings"] < 40
+    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 1e-6)  # a faster machine goes on
+    with rs.Monitor(image_network(), {"train": IMAGES[:40]}, run=tmp_path / "run", resume=True, **options) as monitor:
+        second = monitor(1)
+    assert second is not None and capsys.readouterr().err == ""
+    assert second.probes["train"]["boundary_crossings"] == first.probes["train"]["boundary_crossings"]
+
+
+def test_a_monitor_of_a_small_network_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    x = torch.rand(30, 4)
+    model = mlp(4, 8, 8, 2)
+    found = [rs.Monitor(model, {"x": x}, seconds_per_record=limit)(0) for limit in (1e-9, None)]
+    assert found[0] is not None and found[1] is not None
+    assert found[0].probes == found[1].probes and capsys.readouterr().err == ""
+    with pytest.raises(ValueError, match="seconds_per_record must be positive or None, got 0"):
+        rs.Monitor(model, {"x": x}, seconds_per_record=0)
+
+
+def test_a_network_describes_itself_with_times() -> None:
+    text = rs.trace(mlp(4, 8, 8, 2), torch.zeros(1, 4)).describe(50)
+    for name in usual_measures():
+        assert name in text
+    assert "measured at 50 points" in text and "a record at 50 points" in text and text.count("s in all") == 2
