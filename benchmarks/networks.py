@@ -64,13 +64,6 @@ def resnet18() -> nn.Sequential:
     return models.resnet18().eval()
 
 
-def small_cnn() -> nn.Sequential:
-    """Two convolutions, max-pooling and a linear layer for MNIST."""
-    torch.manual_seed(0)
-    convolutions = [nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 6, 3, padding=1), nn.ReLU()]
-    return nn.Sequential(*convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(6 * 14 * 14, 10))
-
-
 class FromEmbeddings(nn.Module):
     """A language model from the embeddings of its tokens to the last hidden states."""
 
