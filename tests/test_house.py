@@ -24,8 +24,8 @@ HOUSE = {
     " traversals lineage complexes settling budget sweep stitching subdivision segments maps decision cells line_cells"
     " plane_cells checks certificates",
     "measures": "draws classification tangents noise good jacobians krylov cones penalties crosspolytopes"
-    " neighbourhoods switches complexity expected deformation crossings confirmations region_count comparison rank variation"
-    " distance attacks robustness costs table plans",
+    " neighbourhoods switches complexity expected deformation crossings confirmations region_count comparison rank"
+    " variation distance attacks robustness costs table plans",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",
     "datasets": "files bunny sets",
