@@ -34,14 +34,14 @@ def plane_cost(widths: tuple[int, ...], margin: float = 1.0, rounds: int = 7) ->
 
 def untraced_cost(widths: tuple[int, ...]) -> float:
     """The same cost of a model that has not been traced before."""
-    model, plane = he_mlp(*widths), rs.Plane.through(*three_digits())
+    model, plane = he_mlp(*widths), rs.Plane.through(*three_digits(), margin=1.0)
     unit = forward(on_plane(model), torch.from_numpy(rs.plane_cells(model, plane).vertices))
     return cost(lambda: rs.plane_cells(model, plane), unit)
 
 
 def certified_cost() -> float:
     """Cost of a plane on which every sign is proved, against the same without that promise."""
-    net, plane = rs.trace(he_mlp(784, 200, 200, 200, 10), three_digits()), rs.Plane.through(*three_digits())
+    net, plane = rs.trace(he_mlp(784, 200, 200, 200, 10), three_digits()), rs.Plane.through(*three_digits(), margin=1.0)
     return cost(lambda: rs.plane_cells(net, plane, certified=True), lambda: rs.plane_cells(net, plane), rounds=5)
 
 

@@ -32,7 +32,7 @@ def regions(
     through: tuple[int, int, int] | None = None,
     around: int | None = None,
     radius: float = 1.0,
-    margin: float = 1.0,
+    margin: float = 1.2,
     colour: Colour | None = None,
     up_to_layer: int | None = None,
     max_cells: int = 10_000_000,

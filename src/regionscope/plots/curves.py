@@ -1,7 +1,6 @@
 """Curves that were measured while a network trained."""
 
 from collections.abc import Mapping, Sequence
-from textwrap import wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -17,7 +16,7 @@ from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
-LINE = 30  # letters
+LINE = 26  # letters
 Curves = Mapping[str, ArrayLike]
 
 
@@ -45,8 +44,7 @@ def curve(
     _draw_curves(np.asarray(steps, float), curves, errors, ax)
     ax.set(xlabel="training step", ylabel=label)
     if phases is not None:
-        _shade_phases(phases, ax, named=True)
-        _mark_times(phases, ax)
+        mark_phases(phases, ax)
     if len(ax.get_legend_handles_labels()[1]) > 1:
         add_legend(ax, ax.get_legend_handles_labels()[0])
     return ax
@@ -71,8 +69,7 @@ def training(
     _draw_curves(np.asarray(steps, float), accuracies, {}, axes[1])
     axes[1].set(ylim=(-0.03, 1.05), xlabel="training step", ylabel="accuracy")
     if phases is not None:
-        _shade_phases(phases, axes[1], named=False)
-        _mark_times(phases, axes[1])
+        mark_phases(phases, axes[1], named=False)
     if shared := axes[0].get_legend():
         shared.remove()
     both = {line.get_label(): line for ax in axes for line in ax.lines}  # curves of one name look alike in both
@@ -120,8 +117,14 @@ def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
 
 def _in_lines(label: str) -> str:
     """The options of a measure below its name, in lines that a panel has room for."""
-    name, *options = label.split(", ", 1)
-    return "\n".join([name, *(line for words in options for line in wrap(words, LINE))])
+    name, *options = label.split(", ")
+    lines: list[str] = []
+    for option in options:
+        if lines and len(f"{lines[-1]}, {option}") <= LINE:
+            lines[-1] += f", {option}"
+        else:
+            lines.append(option)
+    return "\n".join([name, *lines])
 
 
 def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:
@@ -146,6 +149,12 @@ def _set_log_time(ax: Axes, t: Floats) -> None:
         ax.set_xscale("symlog", linthresh=t[1], linscale=0.5)
     if len(t) > 1:
         ax.set_xlim(t[0], t[-1])
+
+
+def mark_phases(phases: Phases, ax: Axes, *, named: bool = True) -> None:
+    """Shade descents and ascents, with their names above if asked, and draw lines at memorisation and the like."""
+    _shade_phases(phases, ax, named=named)
+    _mark_times(phases, ax)
 
 
 def _shade_phases(phases: Phases, ax: Axes, *, named: bool) -> None:

@@ -33,7 +33,8 @@ FEW = 1_500  # cells; sides of more are thinner
 CELLS_AT_ONCE = 1 << 14  # whose patterns are looked at
 MANY = 200_000  # cells, beyond which their sides would hide everything
 SMOOTH = 20_000  # cells, beyond which their edges are not smoothed, for speed
-DOTS = 5_000  # cells, beyond which vector files hold the cells as dots
+DOTS = 5_000  # cells, beyond which vector files hold the lines as dots
+DOTS_FILLED = 500  # the same for what lines enclose
 CLASSES = 20  # in a legend
 SEAM = 0.8  # points: sides of neighbours in their own colours leave no gap between them
 
@@ -122,7 +123,12 @@ def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
 def _add_polygons(polygons: list[Floats], ax: Axes) -> PolyCollection:
     many = len(polygons)
     added = PolyCollection(
-        polygons, edgecolors="face", linewidths=SEAM, antialiased=many <= SMOOTH, rasterized=many > DOTS, zorder=1
+        polygons,
+        edgecolors="face",
+        linewidths=SEAM,
+        antialiased=many <= SMOOTH,
+        rasterized=many > DOTS_FILLED,
+        zorder=1,
     )
     ax.add_collection(added)
     return added

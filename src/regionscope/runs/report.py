@@ -84,29 +84,42 @@ def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("pn
 
 
 def _curves_figure(run: Run) -> "Figure":
-    """One panel a measure, one curve a probe; accuracies together in the last."""
+    """One panel a measure, one curve a probe; then the loss, and all accuracies; phases in each, one legend for all."""
     import matplotlib.pyplot as plt
+    from matplotlib.patches import Patch
 
-    from regionscope.plots.curves import curve, recorded
+    from regionscope.plots.curves import curve, mark_phases, recorded
 
     rows = run.rows()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     means = [name for name in columns if name.count("/") == 1 and not name.startswith("planes/")]
     measures = list(dict.fromkeys(name.split("/")[1] for name in means if not name.endswith("accuracy")))
+    measures += ["loss"] if "loss" in columns else []
     scores = [name for name in ("train_accuracy", "test_accuracy", *means) if name in columns and "accuracy" in name]
-    count = len(measures) + bool(scores)
-    figure = plt.figure(figsize=(WIDTH, 2.3 * max(1, count)), layout="constrained")
-    axes = figure.subplots(max(1, count), 1, sharex=True, squeeze=False)[:, 0]
+    count = max(1, len(measures) + bool(scores))
+    figure = plt.figure(figsize=(WIDTH, 2.0 * count + 0.6), layout="constrained")
+    axes = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
     for ax, measure in zip(axes, measures, strict=False):
         recorded(run, measure, ax)
-        ax.set_xlabel("")
     if scores:
         accuracies: dict[str, ArrayLike] = {
             name.replace("_", " ").replace("/", ", "): [np.nan if row.get(name) is None else row[name] for row in rows]
             for name in scores
         }
         curve([row["step"] for row in rows], accuracies, axes[-1], label=_accuracy_label(run))
+    found = run.phases() if run.has_phases() else None
+    told = run.label(SIGNAL.split("/")[1]).split(", ")[0]
+    for ax in axes:
+        if found is not None and not ax.get_ylabel().startswith(told):  # which has them already
+            mark_phases(found, ax, named=False)
+        if legend := ax.get_legend():
+            legend.remove()
+        ax.set_xlabel("")
     axes[-1].set_xlabel("training step")
+    figure.align_ylabels()
+    entries: dict[str, Artist] = {str(line.get_label()): line for ax in axes for line in ax.lines}
+    entries["± one standard error over points"] = Patch(color="0.5", alpha=0.3, lw=0)
+    figure.legend([*entries.values()], [*entries], loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
