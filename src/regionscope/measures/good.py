@@ -274,8 +274,8 @@ class _Paths:
         if tensor.requires_grad:
             tensor.register_hook(self._scattered)
 
-    def _scattered(self, gradient: Tensor) -> Tensor | None:
-        if not self.apart:
+    def _scattered(self, gradient: Tensor | None) -> Tensor | None:
+        if gradient is None or not self.apart:  # torch hands on that there is none
             return None
         return gradient * (0.5 + torch.rand(gradient.shape[1:], generator=self.generator).to(gradient))
 
