@@ -30,7 +30,7 @@ def test_columns_are_the_measure_its_error_and_every_layer() -> None:
     assert list(deep.columns()) == ["boundary crossings", "layer 2"]
     assert deep.columns()["layer 2"].tolist() == deep.per_point.tolist()
     near = rs.boundary_distance(network(), POINTS).columns()
-    assert list(near)[1:] == ["site", "unit", "layer"] and set(near["layer"]) <= {1, 2}
+    assert list(near)[1:] == ["site", "unit", "layer", "ties"] and set(near["layer"]) <= {1, 2}
 
 
 class Frame:

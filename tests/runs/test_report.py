@@ -28,9 +28,10 @@ def test_curves_have_a_panel_a_measure_and_a_hue_a_probe(run: rs.Run) -> None:
         "boundary crossings\nsum over layers\nradius 0.05, directions 25",
         "local rank\nsum over layers, eps 0.1",
     ]
-    assert [ax.get_ylabel() for ax in figure.axes] == [*labels, "accuracy"]
+    assert [ax.get_ylabel() for ax in figure.axes] == [*labels, "loss", "accuracy"]
     rows = run.rows()
     for ax in figure.axes[:2]:
+        assert ax.get_legend() is None
         measure = ax.get_ylabel().split("\n")[0].replace(" ", "_")
         for line in ax.lines:
             probe = str(line.get_label())
@@ -38,7 +39,11 @@ def test_curves_have_a_panel_a_measure_and_a_hue_a_probe(run: rs.Run) -> None:
                 assert to_rgb(line.get_color()) == to_rgb(HUES[probe])
                 np.testing.assert_array_equal(line.get_ydata(), [row[f"{probe}/{measure}"] for row in rows])
         assert {str(line.get_label()) for line in ax.lines} >= {"train", "test"}
-    assert {"train accuracy", "test accuracy"} <= {str(line.get_label()) for line in figure.axes[2].lines}
+    assert {"train accuracy", "test accuracy"} <= {str(line.get_label()) for line in figure.axes[3].lines}
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names[:2] == ["train", "test"] and names[-1] == "± one standard error over points"
+    assert len(set(names)) == len(names)
     plt.close(figure)
 
 

@@ -46,8 +46,8 @@ def local_rank(
 
     `method` is "gram" or "jacobian", both exact, or "random": in a space of so many `directions`, the first one drawn
     from `generator`, singular values are counted one by one if they are few, and otherwise by their share of all; the
-    error, also of what so many directions cannot tell, is in `point_stderr`; see `krylov`. Calls without a `generator`
-    then differ. "auto" is exact if a thousand directions are enough for that, for eps = 0 and for gradients.
+    error, also of what so many directions cannot tell, is in `point_stderr`; see `krylov`. Without a `generator` such
+    calls differ. "auto" is exact if a thousand directions are enough for that, for eps = 0 and for gradients.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU())
     >>> local_rank(model, torch.zeros(2, 3), eps=0).per_point

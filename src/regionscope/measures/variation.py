@@ -49,8 +49,8 @@ def total_variation(
     mode, one pass an output; the methods of `local_complexity` do the same by forward mode, of which "random" estimates
     the norm for a single output, without bias. For thousands of outputs "combinations" takes the gradients g of as many
     random combinations of them as there are `directions`, by reverse mode: E |g|^2 is the square of the norm, and the
-    jackknife takes the bias off its root but for terms of 1 / directions^2. With these two, calls without a `generator`
-    differ. With `differentiable` the mean carries gradients, in `tensor`.
+    jackknife takes the bias off its root but for terms of 1 / directions^2. Without a `generator` such calls differ, of
+    these two. With `differentiable` the mean carries gradients, in `tensor`.
 
     >>> model = torch.nn.Linear(2, 1)
     >>> _ = model.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
