@@ -13,6 +13,7 @@ import regionscope as rs
 STEP = 1e-5  # of differences
 STRAIGHT = 1e-12  # a second difference above this share of the values says that a boundary is nearer than a step
 SAME = 1e-9  # values that differ by less than this share are equal but for rounding
+PROVED = 1e-7  # bounds that are proved of rounding are at most this share, however deep a program is
 TIED = 1e-12  # the same for values that one line of a model computes
 
 
@@ -118,7 +119,7 @@ class Trial:
     @cached_property
     def proved_distances(self) -> Tensor:
         """The same less what rounding may add to the gaps."""
-        return self._distances(SAME)
+        return self._distances(PROVED)
 
     def _distances(self, share: float) -> Tensor:
         units = [unit for unit, _ in self.breakpoints]

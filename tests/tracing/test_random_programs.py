@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from program_mixing import MIXING
-from program_oracles import SAME, TIED, Trial, changes, flat_preactivations, symbols
+from program_oracles import PROVED, SAME, TIED, Trial, changes, flat_preactivations, symbols
 from random_programs import Program, random_program
 from torch import Tensor
 
@@ -134,7 +134,7 @@ def certified_radius_is_the_nearer_of_border_and_decision(t: Trial) -> None:
         gaps = outputs[i, y] - outputs[i, others]
         reach = torch.where(steepness > 1e-7, gaps / steepness, torch.inf)
         expected = torch.minimum(t.distances[i].min(), reach.min())
-        near = (gaps - SAME * (1 + outputs[i].abs().max())).clamp_min(0)  # what is proved is off by rounding of the gap
+        near = (gaps - PROVED * (1 + outputs[i].abs().max())).clamp_min(0)  # a proof takes off what rounding may be
         proved = torch.minimum(
             t.proved_distances[i].min(), torch.where(steepness > 1e-7, near / steepness, torch.inf).min()
         )

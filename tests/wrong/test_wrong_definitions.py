@@ -179,3 +179,48 @@ def test_the_middle_of_overlapping_means_is_not_good_behind_their_mean() -> None
     torch.manual_seed(0)
     found = rs.good_units(Middle(), torch.zeros(1, 2, dtype=D), per_unit=True).per_unit
     assert found is not None and found.tolist() == [[True, False, True]]
+
+
+def test_total_variation_of_what_enters_the_first_bend_twice() -> None:
+    """A value and a mean of it go into the first bend: what moves one moves the other, and counts once."""
+
+    class Compared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(8, 4), nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = self.first(x)
+            return self.last(torch.maximum(h, h.mean(1, keepdim=True)).relu())  # type: ignore[no-any-return]
+
+    torch.manual_seed(0)
+    model, x = Compared().double(), torch.randn(5, 8, dtype=D)
+    jacobians = [torch.autograd.functional.jacobian(lambda p: model(p[None])[0], p) for p in x]
+    expected = [float(j.norm()) for j in jacobians]
+    for method in ("auto", "gram", "jacobian"):
+        assert rs.total_variation(model, x, method=method).per_point == pytest.approx(expected, rel=1e-9)
+
+
+def test_batch_norm_of_one_point_whose_memory_is_laid_out_by_channels() -> None:
+    """Torch's own gradient is wrong there, if the stride of the points is not that of a whole one."""
+
+    class Channels(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.norm, self.last = nn.Linear(5, 12), nn.BatchNorm2d(2), nn.Linear(12, 3)
+            self.norm.running_var = torch.tensor([0.6, 2.1])
+            self.norm.weight = nn.Parameter(torch.tensor([0.01, -0.3]))
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = self.norm(self.first(x).reshape(-1, 2, 3, 2).movedim(3, 1))
+            return self.last(h.reshape(-1, 12)).relu()  # type: ignore[no-any-return]
+
+    torch.manual_seed(0)
+    model, x = Channels().double().eval(), torch.randn(6, 5, dtype=D)
+    net = rs.trace(model, x)
+    step = 1e-4 * torch.eye(5, dtype=D)
+    with torch.no_grad():
+        (z,) = net.preactivations(x)
+        slopes = torch.stack([(net.preactivations(x + e)[0] - net.preactivations(x - e)[0]) / 2e-4 for e in step])
+    expected = (z.abs() / slopes.norm(dim=0)).amin(dim=1)
+    assert rs.boundary_distance(net, x).per_point == pytest.approx(expected.numpy(), rel=1e-7)

@@ -137,12 +137,13 @@ class _Way:
 def _reverse_norms(net: Network, way: _Way, x: Tensor, target: int | str | None, differentiable: bool) -> Tensor:
     """The Frobenius norm of the Jacobian of the outputs that were asked for at points x, by reverse mode."""
     with torch.enable_grad():
-        entering = way.between(x.detach().requires_grad_())
-        outputs = as_rows(way.rest.resume(entering)[0])
+        entering = way.between(x.detach())
+        moves = {value: torch.zeros_like(tensor).requires_grad_() for value, tensor in entering.items()}  # one alone
+        outputs = as_rows(way.rest.resume({value: entering[value] + moves[value] for value in entering})[0])
         squares = torch.zeros(len(x), dtype=x.dtype, device=x.device)
         for output in _target_rows(outputs.T, outputs, target):
             gradients = torch.autograd.grad(
-                output.sum(), list(entering.values()), retain_graph=True, create_graph=differentiable,
+                output.sum(), list(moves.values()), retain_graph=True, create_graph=differentiable,
                 allow_unused=True, materialize_grads=True,
             )  # fmt: skip
             squares = squares + way.squared_norms(gradients)

@@ -247,6 +247,15 @@ def _masked_scattered(step: Step, values: Values, shapes: Shapes) -> list[Any]:
 # with a batch dimension of their own, which takes the points too
 
 
+def _as_batch(x: Tensor) -> Tensor:
+    """Points and batch in one dimension. Where a dimension of 1 leaves it open how numbers lie in memory, in a row.
+
+    Torch takes some of these for channels last: gradients of batch norm then go to other entries.
+    """
+    batch = x.flatten(0, 1)
+    return batch.contiguous() if 1 in batch.shape else batch
+
+
 def _folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Operations that treat every entry of the first dimension of their first argument alike."""
     first: Any = step.arguments[0] if step.arguments else None
@@ -254,7 +263,7 @@ def _folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
         return None
     x = values[first.index]
     n = len(x)
-    made = step.run({**{i: values[i] for i in step.used}, first.index: x.flatten(0, 1)})
+    made = step.run({**{i: values[i] for i in step.used}, first.index: _as_batch(x)})
     return [m.reshape(n, *shapes[r]) if r in shapes else m for m, r in zip(made, step.results, strict=True)]
 
 
@@ -288,7 +297,7 @@ def _sampled(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     x, grid = given["input"], given["grid"]
     grids = grid.expand(len(x), *grid.shape).flatten(0, 1)
     settings = grids, *(given[name] for name in ("interpolation_mode", "padding_mode", "align_corners"))
-    made = _Sampled.apply(x.flatten(0, 1), step.operation, settings)
+    made = _Sampled.apply(_as_batch(x), step.operation, settings)
     return [made.unflatten(0, x.shape[:2])]
 
 
