@@ -418,11 +418,12 @@ def test_what_is_not_piecewise_linear_is_refused_by_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in REFUSED if name != "sorting"])
 def test_what_is_not_piecewise_linear_passes_when_smooth_is_allowed(name: str) -> None:
+    torch.manual_seed(0)
     model, x = Head(REFUSED[name][0]).eval(), torch.randn(5, 4)
     net = rs.trace(model, x[:2], allow_smooth=True)
     assert not net.piecewise_linear
     assert net.sites[0].kind == "relu"
-    assert torch.allclose(net(x), model(x), equal_nan=True)
+    assert torch.allclose(net(x), model(x), atol=1e-6, equal_nan=True)  # fused attention is rounded in another way
 
 
 @pytest.mark.parametrize("name", ALWAYS_REFUSED)
