@@ -60,7 +60,7 @@ def local_complexity(
     units held fixed, as torch has them. Unless `draws`, `method` or `directions` are told, it is then made for a
     penalty in training, see `penalties`: one draw of the noise for all points, one random direction a point, now and
     then a look at who is good. Value and gradient have no bias, and far more spread. A training step with it on the
-    same batch takes four to five times as long as one without, if `model` is a traced `Network`, which follows the
+    same batch takes about four times as long as one without, if `model` is a traced `Network`, which follows the
     model's parameters: trace it once. If told, cost grows with `draws` times `directions`.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU(), torch.nn.Linear(1, 1))
