@@ -1,6 +1,7 @@
 """Max-pooling on real images, whose blank background makes competitors tie."""
 
 import math
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -227,3 +228,33 @@ def test_a_tie_in_the_plane_has_the_distance_to_where_another_takes_over() -> No
     assert same.mean == pytest.approx(1.0)  # a + b - 1 = a where b = 1
     relu = rs.boundary_distance(nn.Sequential(nn.Linear(2, 3, bias=False), nn.ReLU()), x)
     assert relu.mean == 0 and relu.exact  # on the boundary of a unit
+
+
+def seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda model, x: rs.local_complexity(model, x, sigma=1, density=False, generator=seeded()),
+        lambda model, x: rs.good_units(model, x),
+        lambda model, x: rs.boundary_distance(model, x, good=True),
+        lambda model, x: rs.certified_radius(model, x, model(x).argmax(dim=1)),
+        lambda model, x: rs.boundary_crossings(model, x, radius=0.5, directions=2, generator=seeded()),
+    ],
+    ids=["local_complexity", "good_units", "boundary_distance", "certified_radius", "boundary_crossings"],
+)
+def test_rrelu_is_the_leaky_relu_that_torch_takes_it_for(measure: Callable[[nn.Module, Tensor], rs.Estimate]) -> None:
+    """Behind and before a pool with ties, and on the boundary of its own units: two names of one function."""
+
+    def value(activation: nn.Module) -> float:
+        torch.manual_seed(0)
+        first, second, third, last = nn.Linear(2, 12), nn.Linear(4, 6), nn.Linear(6, 1), nn.Linear(1, 2)
+        first.bias.data.zero_()
+        pool = (nn.Unflatten(1, (4, 3)), nn.AdaptiveMaxPool1d(1), nn.Flatten())
+        model = nn.Sequential(first, *pool, second, activation, third, nn.ReLU(), last).double().eval()
+        x = torch.cat([torch.zeros(1, 2), torch.randn(50, 2)]).double()
+        return measure(model, x).mean
+
+    assert value(nn.RReLU(0.1, 0.3)) == value(nn.LeakyReLU(0.2)) > 0

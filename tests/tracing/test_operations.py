@@ -24,7 +24,7 @@ from regionscope.tracing.trace import as_written, recorded_alone
 aten = torch.ops.aten
 Model = Callable[[Tensor], Tensor]
 Call = Callable[..., list[Tensor]]
-BENT = dict.fromkeys([*PIECEWISE_LINEAR, *PAIRWISE, *PLAYED])
+BENT = dict.fromkeys([*PIECEWISE_LINEAR, *PAIRWISE, *PLAYED, "rrelu_with_noise"])  # the last is taken for a leaky ReLU
 N = 3  # points
 
 

@@ -128,7 +128,7 @@ def _pieces(net: Network, entering: Mapping[int, Tensor], noise: list[Tensor] | 
     for site in net.sites:
         if site.entry in entering:
             z = as_rows(entering[site.entry])
-            moved = site.entry in off and not _noise_moves_nothing(site)
+            moved = site.entry in off and not site.competes  # noise on a difference moves nothing
             found[site.exit] = piece(z - off[site.entry] if moved else z, site.breakpoints)
     return found
 
@@ -205,11 +205,7 @@ def standing(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor]) 
 
 def good_as_it_stands(net: Network, site: Site) -> bool:
     """Whether no unit's own noise decides if it is good: nothing bends behind the site, or its noise moves nothing."""
-    return site.layer == net.layers or _noise_moves_nothing(site)
-
-
-def _noise_moves_nothing(site: Site) -> bool:
-    return site.tournament is not None or site.kind in ("maximum", "minimum")
+    return site.layer == net.layers or site.competes
 
 
 def _masks_and_values(

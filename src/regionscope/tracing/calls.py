@@ -34,6 +34,14 @@ class Call(NamedTuple):
         arguments = {**facts.defaults, **dict(zip(facts.parameters, args, strict=False)), **kwargs}
         return Call(func, args, kwargs, facts, arguments, [], set())
 
+    def simplified(self) -> "Call":
+        """The same call of a simpler operation: RReLU in eval mode is a leaky ReLU."""
+        a = self.arguments
+        if self.name != "rrelu_with_noise" or a["training"]:
+            return self
+        leaky = aten.leaky_relu_.default if self.schema.twin else aten.leaky_relu.default
+        return Call.of(leaky, (a["self"], (a["lower"] + a["upper"]) / 2), {})
+
     def run(self) -> Any:
         """What torch makes of it."""
         return self.func(*self.args, **self.kwargs)

@@ -15,14 +15,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import leaky_relu
 
 from regionscope.tracing.activations import Arguments
-
-
-class RandomSlopes(ValueError):
-    """RReLU outside eval mode."""
-
 
 Play = Callable[[Tensor, Tensor], Tensor]  # of two, of which the first comes before the second
 
@@ -133,12 +127,6 @@ def _clamp(a: Arguments, shape: tuple[int, ...]) -> Tensor:
     return x if a.get("max") is None else torch.minimum(x, a["max"])
 
 
-def _rrelu(a: Arguments, shape: tuple[int, ...]) -> Tensor:
-    if a["training"]:
-        raise RandomSlopes("draws random slopes in train mode; call model.eval()")
-    return leaky_relu(a["self"], (a["lower"] + a["upper"]) / 2)
-
-
 # aten operation -> kind of its sites, the same in terms of simpler operations given its arguments and result shape
 PLAYED: dict[str, tuple[str, Callable[[Arguments, tuple[int, ...]], Tensor]]] = {
     **{f"max_pool{d}d_with_indices": ("max_pool", partial(_max_pool, d)) for d in (2, 3)},
@@ -146,7 +134,6 @@ PLAYED: dict[str, tuple[str, Callable[[Arguments, tuple[int, ...]], Tensor]]] = 
     **{name: ("max", _over_dimensions(_larger)) for name in ("max", "max.dim", "amax")},
     **{name: ("min", _over_dimensions(_smaller)) for name in ("min", "min.dim", "amin")},
     **{f"{name}.Tensor": ("clamp", _clamp) for name in ("clamp", "clamp_min", "clamp_max")},
-    "rrelu_with_noise": ("leaky_relu", _rrelu),
 }
 
 # the winners of those that do not say so themselves

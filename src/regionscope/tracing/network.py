@@ -20,7 +20,6 @@ ROUNDING = 1e-12  # what float64 may leave of the second difference, relative to
 HALVINGS = 40
 BATCH_ADVICE = "a single point needs an axis for the batch: x[None]"
 FLAT_ADVICE = "flatten images first: x.flatten(1)"
-COMPETITIONS = frozenset({"maximum", "minimum", "max_pool", "max", "min", "clamp"})  # a clamp between tensors, that is
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Site:
     @property
     def competes(self) -> bool:
         """Whether its units are the differences of two competitors, as in max-pooling, maxout and `maximum`."""
-        return self.kind in COMPETITIONS and (self.kind != "clamp" or self.tournament is not None)
+        return self.tournament is not None or self.kind in ("maximum", "minimum")
 
 
 @dataclass(frozen=True)
