@@ -37,7 +37,7 @@ class Call(NamedTuple):
     def simplified(self) -> "Call":
         """The same call of a simpler operation: RReLU in eval mode is a leaky ReLU."""
         a = self.arguments
-        if self.name != "rrelu_with_noise" or a["training"]:
+        if self.key != "rrelu_with_noise" or a["training"]:
             return self
         leaky = aten.leaky_relu_.default if self.schema.twin else aten.leaky_relu.default
         return Call.of(leaky, (a["self"], (a["lower"] + a["upper"]) / 2), {})
