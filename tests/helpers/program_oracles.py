@@ -14,6 +14,7 @@ STEP = 1e-5  # of differences
 STRAIGHT = 1e-12  # a second difference above this share of the values says that a boundary is nearer than a step
 SAME = 1e-9  # values that differ by less than this share are equal but for rounding
 PROVED = 1e-7  # bounds that are proved of rounding are at most this share, however deep a program is
+FLAT = 1e-7  # slopes below this may be the rounding of differences
 TIED = 1e-12  # the same for values that one line of a model computes
 
 
@@ -126,7 +127,7 @@ class Trial:
         gaps = (self.sites.values[:, units] - self.x.new_tensor([b for _, b in self.breakpoints])).abs()
         gaps = (gaps - share * (1 + self.sites.values.abs().amax(dim=1, keepdim=True))).clamp_min(0)
         slopes = self.sites.slopes[:, units].norm(dim=2)
-        return torch.where(slopes > 1e-7, gaps / slopes.clamp_min(1e-7), torch.inf)
+        return torch.where(slopes > FLAT, gaps / slopes.clamp_min(FLAT), torch.inf)
 
     @cached_property
     def layers(self) -> list[list[int]]:
