@@ -2,13 +2,17 @@
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
+Part = TypeVar("Part")
+Found = TypeVar("Found")
 LARGEST = 31 << 20  # bytes; the C library takes no chunk above 32 MB for an example
 GB = 1e9
 FLOAT = 4  # bytes, at least
@@ -33,6 +37,18 @@ def points_at_once(floats_per_point: int, batch_size: int | None = None, *, floa
             " directions, method='random' where there is one, or a smaller network"
         )
     return batch_size or max(1, floats // max(1, floats_per_point))
+
+
+def in_threads(function: Callable[[Part], Found], parts: Iterable[Part]) -> Iterator[Found]:
+    """What a function gives for each part, in their order, worked out on as many cores as torch takes.
+
+    For kernels that let go of Python's lock; numba's own threads may hang when the process exits.
+
+    >>> list(in_threads(abs, [-1, 2]))
+    [1, 2]
+    """
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        yield from pool.map(function, parts)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ the last layer.
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regionscope.compiling import njit
+from regionscope.machine import in_threads
 from regionscope.measures.jacobians import DENSE, dense
 from regionscope.tracing.program import Program
 from regionscope.tracing.schemas import aten
@@ -108,8 +108,7 @@ def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Te
         about = centres[part].numpy(), own, size[part].numpy(), widths, flat, ROUNDINGS[centres.dtype]
         fill_extremes(*about, Extremes(*(a[part] for a in found)))
 
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # numba's own threads may hang when the process exits
-        list(pool.map(fill, range(0, n, at_once)))
+    list(in_threads(fill, range(0, n, at_once)))
     return found
 
 

@@ -1,8 +1,5 @@
 """The exact number of linear regions near a point."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
@@ -10,7 +7,7 @@ from numpy.typing import ArrayLike
 from regionscope.geometry.planes import Planes, check_size
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import exact
-from regionscope.machine import points_at_once
+from regionscope.machine import in_threads, points_at_once
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
@@ -58,9 +55,8 @@ def local_region_count(
         return np.bincount(made.polygon[near], minlength=len(part)).astype(np.float64)
 
     parts = [planes[i : i + at_once] for i in range(0, len(planes), at_once)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        bar = tqdm(pool.map(counted, parts), total=len(parts), desc="planes", disable=not show_progress)
-        counts = np.concatenate(list(bar))
+    bar = tqdm(in_threads(counted, parts), total=len(parts), desc="planes", disable=not show_progress)
+    counts = np.concatenate(list(bar))
     return Estimate("local region count", counts, exact=True, quantity=f"regions in a {shape} of radius {radius:g}")
 
 

@@ -13,7 +13,6 @@ cancels, the column is written out.
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +20,7 @@ import torch
 from torch import Tensor
 
 from regionscope.compiling import njit
-from regionscope.machine import points_at_once
+from regionscope.machine import in_threads, points_at_once
 from regionscope.measures.crosspolytopes import Layer
 from regionscope.measures.jacobians import Directions, Route
 from regionscope.measures.neighbourhoods import Passage, passage
@@ -112,8 +111,7 @@ def _squares_of(
         gradients, before, now, found = (a.numpy() for a in part)
         _fill_squares(gradients, before, now, found, np.array(widths), flat)
 
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # numba's own threads may hang when the process exits
-        list(pool.map(fill, parts))
+    list(in_threads(fill, parts))
     return squares
 
 

@@ -6,7 +6,6 @@ of a square root of their k x k Gram matrix have the lengths and angles of their
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, pad
 
 from regionscope.compiling import njit
+from regionscope.machine import in_threads
 
 MOSTLY_OPEN = 0.8  # with more open units than this share, picking them is not worth it
 FEW = 64  # nor with fewer directions than this
@@ -78,8 +78,7 @@ def roots(gram: Tensor, chosen: Tensor, counts: Tensor) -> Tensor:
     found = torch.empty(n, -(-most // 8) * 8, most)
     at_once = -(-n // torch.get_num_threads())
     parts = zip(*(a.split(at_once) for a in (chosen.contiguous(), counts, found)), strict=True)
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # numba's own threads may hang when the process exits
-        list(pool.map(lambda part: _fill_roots(gram.numpy(), *(a.numpy() for a in part)), parts))
+    list(in_threads(lambda part: _fill_roots(gram.numpy(), *(a.numpy() for a in part)), parts))
     return found
 
 

@@ -19,11 +19,12 @@ class Progress:
         self.bar: tqdm[Any] = tqdm(total=steps, initial=first, disable=not (shown and looked_at))
         self._lines = shown and not looked_at
         self._first, self.current, self._steps, self._words = first, first, steps, ""
-        self._began, self._said = time.monotonic(), float("-inf")
+        self._began, self._said = float("inf"), float("-inf")  # the first step ended, the last line was said
 
     def step(self, loss: float, scores: Mapping[str, float]) -> None:
         """A step was made."""
         self.current += 1
+        self._began = min(self._began, time.monotonic())
         if not self.bar.disable or self._is_time():
             names = {"train": "train_accuracy", "test": "test_accuracy"}
             found = {"loss": f"{loss:.3g}"} | {k: f"{scores[n]:.1%}" for k, n in names.items() if n in scores}
@@ -54,9 +55,10 @@ class Progress:
         if not self._is_time():
             return
         self._said = time.monotonic()
-        made = self.current - self._first
-        left = (self._said - self._began) / made * (self._steps - self.current) if made else None
-        until = "" if left is None else f", about {tqdm.format_interval(left)} left"
+        made, taken = self.current - self._first - 1, self._said - self._began  # the first step comes with a record
+        until = ""
+        if made > 0 and taken >= SECONDS:
+            until = f", about {tqdm.format_interval(taken / made * (self._steps - self.current))} left"
         print(f"step {self.current:,} of {self._steps:,}: {words}{until}", file=sys.stderr, flush=True)
 
     def __enter__(self) -> "Progress":
