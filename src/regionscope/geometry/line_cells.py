@@ -16,7 +16,8 @@ from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import reduced, remainders
 from regionscope.geometry.patterns import PatternBlock, PatternTable, owners
 from regionscope.geometry.segments import Segments
-from regionscope.geometry.sweep import Sweep, exact, sweep
+from regionscope.geometry.sweep import exact, sweep
+from regionscope.geometry.swept import Sweep
 from regionscope.points import as_tensor
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.network import Network, as_rows

@@ -20,7 +20,8 @@ from regionscope.geometry.patterns import owners
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.subdivision import Subdivision, mean_corners, subdivide
-from regionscope.geometry.sweep import Sweep, exact
+from regionscope.geometry.sweep import exact
+from regionscope.geometry.swept import Sweep
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Indices, Ints, Model

@@ -29,7 +29,8 @@ from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
 from regionscope.geometry.rows import enlarged
 from regionscope.geometry.stitching import Piece, stitched
-from regionscope.geometry.sweep import Sweep, sweep
+from regionscope.geometry.sweep import sweep
+from regionscope.geometry.swept import Sweep
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 

@@ -1,0 +1,343 @@
+"""What a sweep carries from site to site: the values at all vertices, and how far off they may be."""
+
+import copy
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionscope.geometry import kernels, traversals
+from regionscope.geometry.complexes import Cut, Outcome, Start
+from regionscope.geometry.laws import Law
+from regionscope.geometry.lineage import Lineage
+from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, piece_numbers
+from regionscope.geometry.predicates import (
+    DOUBTS,
+    EPS,
+    ERROR,
+    FAINT,
+    INTERPOLATION,
+    MOST_TURNS,
+    MOVED,
+    NORM,
+    ORTHONORMAL,
+    VALUE,
+    words,
+)
+from regionscope.geometry.rounding import Spread
+from regionscope.geometry.rows import Rows, enlarged
+from regionscope.geometry.settling import Judge
+from regionscope.geometry.tournaments import Bracket
+from regionscope.machine import points_at_once
+from regionscope.tracing.network import Network, Site, as_rows
+from regionscope.tracing.program import Program
+from regionscope.types import Bools, Floats, Indices, Words
+
+ROOM = 1 << 10  # for new vertices, at least
+COMPARISONS = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "sign", "argmax", "argmin", "nan_to_num"})  # lose NaN
+ENTRIES_AT_ONCE = 1 << 18  # floats of a state that go through a part of the network together: they stay in the heap
+
+
+class Sweep:
+    """What a sweep carries from site to site: values at all vertices, how far they may be off, what cells are above.
+
+    After it, `outputs` are those of the network at the vertices; None if it stopped at a layer.
+    """
+
+    def __init__(self, net: Network, start: Start, boundaries: list[Boundaries], certified: bool) -> None:
+        self.net, self.boundaries = net, boundaries
+        self.columns = columns_of(boundaries, net)
+        self.judge = Judge(net, boundaries, start.reach, certified)
+        self.lineage = Lineage.of(start.cells)
+        self.vertices, self.state = len(start.points), [Rows.of(start.points.numpy())]
+        self.doubt = np.zeros((self.vertices, DOUBTS))  # see `predicates`
+        self.doubt[:, [ERROR, ERROR + 1]] = start.error[:, None]
+        self.doubt[:, NORM] = (start.points.norm(dim=1) + FAINT * (start.points != 0).any(dim=1)).numpy()
+        self.outputs: Floats | None = None
+        self._directions = start.directions
+        self._drift = MOST_TURNS * INTERPOLATION * start.largest
+        self._slope = np.full(2, 1 + ORTHONORMAL)  # at most how fast the state changes along the plane, and usually
+        self._above: dict[str, Words] = {}  # of sites whose constants compete in tournaments, at every vertex
+        self._below: dict[str, Words] = {}  # of rounds of a tournament that goes on
+        self._done: Words | None = None  # boundaries of the site that cuts, which have cut in earlier passes
+        self._chosen: Words | None = None  # those that cut in this one, if not all do
+        self._moved: Floats | None = None  # MOVED of earlier passes
+        self.table: PatternTable | None = None  # the patterns of cells that were found in blocks
+        self.still = _poisoned(net, start)
+
+    @property
+    def close_decisions(self) -> int:
+        """How many signs bounds on rounding did not decide."""
+        return self.judge.close_decisions
+
+    @property
+    def undecided(self) -> int:
+        """How many of them exact arithmetic did not settle."""
+        return self.judge.undecided
+
+    def patterns(self) -> Words | PatternTable:
+        """The packed patterns of all cells."""
+        return self.lineage.patterns(self.columns) if self.table is None else self.table
+
+    # evaluation
+
+    def advance(self, part: Program, known: tuple[int, ...]) -> None:
+        """Take the state through a part of the network, in the memory it has, a limited number of vertices at a time.
+
+        Tables that become wider are filled from the end, others from the begin: what is not yet read is not written.
+        """
+        widths = [math.prod(part.shapes[v]) for v in part.outputs]
+        old, before = self.state, [rows.width for rows in self.state]
+        shared = list(zip(widths, before, strict=False))
+        backwards = all(new >= was for new, was in shared)
+        made = [
+            old[i] if i < len(old) and (backwards or width <= before[i]) else Rows(self.vertices, width)
+            for i, width in enumerate(widths)
+        ]
+        for rows, width in zip(made, widths, strict=True):
+            rows.make_room(self.vertices, width)
+        sources = [rows.table(self.vertices, width) for rows, width in zip(old, before, strict=True)]
+        targets = [rows.table(self.vertices, width) for rows, width in zip(made, widths, strict=True)]
+        at_once = points_at_once(max(1, *before), floats=ENTRIES_AT_ONCE)
+        starts = range(0, self.vertices, at_once)
+        for start in reversed(starts) if backwards else starts:
+            some = slice(start, min(start + at_once, self.vertices))
+            for target, result in zip(targets, _evaluated(part, known, [s[some] for s in sources]), strict=True):
+                torch.from_numpy(target[some]).copy_(result)  # on all cores
+        for rows, width in zip(made, widths, strict=True):
+            rows.width = width
+        self.state = made
+
+    def look(self, part: Program, law: Law, boundaries: Boundaries, first: bool) -> tuple[Cut, Floats]:
+        """The site that comes next, with the sides of its boundaries on which vertices are; and how steep what follows
+        is."""
+        before, following = self._first_slopes(part, law) if first else (self._slope, self._slope * law.state.gain)
+        self._slope = before
+        rows, n, width = self.state[0], self.vertices, words(boundaries.count)
+        values = rows.table(n)
+        if law.unknown is not None:  # only values themselves say how large errors are
+            self.doubt[:, NORM] = np.maximum(self.doubt[:, NORM], np.linalg.norm(values, axis=1))
+        room = 3 * n + ROOM  # what is not used takes no memory
+        self.doubt = enlarged(self.doubt, room)
+        vertices = kernels.Vertices(
+            values=values,
+            above=np.empty((room, width), np.uint64),
+            below=np.empty((room, width), np.uint64),
+            doubt=self.doubt,
+            parents=np.empty((room, 3), np.int32),
+            weights=np.empty(room),
+        )
+        rule = kernels.Rule(np.array(boundaries.site.breakpoints), law.rows, self._numbers(law.row))
+        ties, opened = self._constant_matches(boundaries), np.empty(n, np.int32)
+        constant = self._constant_units(boundaries, vertices, rule)
+        apart = [constant[0]] if constant is not None else []
+        apart += [bits for bits in (self._done, None if self._chosen is None else ~self._chosen) if bits is not None]
+        if apart:
+            bits = np.bitwise_or.reduce(apart)
+            ties = ties | bits if len(ties) else np.tile(bits, (n, 1))
+        kernels.classify(vertices, rule, ties, opened)
+        if constant is not None:
+            vertices.above[:n] |= constant[1]
+        return Cut(boundaries, n, rows, vertices, rule, ties, opened), following
+
+    def _constant_units(
+        self, boundaries: Boundaries, vertices: kernels.Vertices, rule: kernels.Rule
+    ) -> tuple[Words, Words] | None:
+        """The boundaries whose units are constant wherever the sweep goes, and those that these are above, packed.
+
+        One look decides for all vertices: blank pixels would have exact arithmetic settle the same sign at each.
+        """
+        constants, units = self.judge.constant_values.get(boundaries.site.entry), boundaries.site.units
+        if constants is None or np.isnan(constants).all():
+            return None
+        fixed = np.tile(~np.isnan(constants), len(rule.breakpoints))
+        z = (np.nan_to_num(constants)[None] - rule.breakpoints[:, None]).ravel()
+        rows, slack = np.tile(rule.rows, len(rule.breakpoints)), 2 * EPS * np.repeat(np.abs(rule.breakpoints), units)
+        bounds = [np.asarray(rows * kernels.computed(vertices.doubt, rule.law, 0, c) + slack) for c in range(2)]
+        above = z > bounds[1]
+        opened = np.flatnonzero(fixed & ~(np.abs(z) > bounds[0]) & ~((z == 0) & (bounds[0] == 0)))
+        if len(opened):
+            signs = self.judge.constant_sides(boundaries, opened)
+            above[opened] = above[opened] if signs is None else signs
+            self.judge.count(boundaries, len(opened), len(opened) if signs is None else 0)
+        return _packed(fixed), _packed(fixed & above)
+
+    def _first_slopes(self, part: Program, law: Law) -> tuple[Floats, Floats]:
+        """How fast the input, as its units see it, and the first state change along the plane.
+
+        A unit's slope is at most its row times this. The input itself has slope 1, but of that its rows see little.
+        """
+        if law.unknown is not None:
+            return self._slope, self._slope * law.state.gain
+        groups, each = self._directions.shape[:2]
+        x = torch.cat([torch.zeros(1, self._directions.shape[2]).double(), self._directions.flatten(0, 1)])
+        made = [value.numpy() for value in _evaluated(part, (0,), [x.numpy()])]
+        steps = [(m[1:] - m[0]).reshape(groups, each, m.shape[1]) for m in made]
+        slopes = np.linalg.norm(steps[0], axis=1).max(axis=0, initial=0.0)  # of each unit
+        rounding = [2 * (m.noise[0] + m.floor[0]) + ORTHONORMAL for m in (law.row, law.state)]
+        seen = law.rows > 0
+        steepest = (slopes[seen] / law.rows[seen]).max(initial=0.0) + rounding[0]
+        whole = np.sqrt(sum(np.square(step).sum(axis=(1, 2)) for step in steps)).max(initial=0.0)
+        gain = law.row.gain[0]
+        return np.minimum(self._slope, steepest / gain if gain > 0 else 0.0), np.minimum(
+            self._slope * law.state.gain, whole + rounding[1]
+        )
+
+    def _numbers(self, measure: Spread) -> Floats:
+        """What compiled kernels know of a law."""
+        pairs = (*measure.gain, *measure.noise, *measure.floor, *self._slope)
+        return np.array([*pairs, measure.size, measure.offset, self._drift])
+
+    def _constant_matches(self, boundaries: Boundaries) -> Words:
+        """The matches at every vertex whose two competitors are the same constant, packed; no rows if none can be."""
+        playing = self._playing(boundaries)
+        if playing is None:
+            return np.zeros((0, 0), np.uint64)
+        entrants, everywhere = playing.entrants, self.judge.constant_numbers(playing)
+        may_close = entrants is not None and entrants.site.name in self._above
+        if not may_close and not (everywhere >= 0).any():
+            return np.zeros((0, 0), np.uint64)
+        packed = np.zeros((self.vertices, 8 * words(boundaries.count)), np.uint8)
+        at_once = points_at_once(len(everywhere), floats=ENTRIES_AT_ONCE)
+        for start in range(0, self.vertices, at_once):
+            rows = slice(start, min(start + at_once, self.vertices))
+            known = everywhere.repeat(rows.stop - start, 1)
+            if may_close and entrants is not None:
+                known[~self._sides(self._above, entrants.site, rows)[:, entrants.units]] = int(entrants.constants[0])
+            earlier = [site for site in playing.rounds if site.name in self._below]
+            sides = {s.name: (self._sides(self._above, s, rows), self._sides(self._below, s, rows)) for s in earlier}
+            found = playing.constant_matches(known, sides, boundaries.site.name).numpy()
+            bits = np.packbits(found, axis=1, bitorder="little")
+            packed[rows, : bits.shape[1]] = bits
+        return packed.view(np.uint64)
+
+    def _sides(self, kept: dict[str, Words], site: Site, rows: slice) -> Tensor:
+        """Whether vertices are on a side of the first breakpoint of units, (n, units)."""
+        return torch.from_numpy(piece_numbers(kept[site.name][rows], site.units, 1) > 0)
+
+    def _playing(self, boundaries: Boundaries) -> Bracket | None:
+        """The tournament that a site is a round of, if its winners are part of a pattern."""
+        played = boundaries.tournament
+        return self.judge.tournaments.get(played) if played is not None else None
+
+    def choose(self, cut: Cut, most: int) -> None:
+        """Let only some of the boundaries that will cut do so now, so many at most."""
+        over, under = (np.bitwise_or.reduce(b[: cut.old], axis=0) for b in (cut.vertices.above, cut.vertices.below))
+        bits = np.unpackbits((over & under).view(np.uint8), bitorder="little")
+        cutting = np.flatnonzero(bits)
+        some = cutting[np.linspace(0, len(cutting) - 1, max(1, min(most, len(cutting) // 2))).astype(np.int64)]
+        chosen = np.zeros(len(bits), bool)
+        chosen[some] = True
+        self._chosen = _packed(chosen)
+        self._done = np.zeros_like(self._chosen) if self._done is None else self._done
+
+    # what a cut changes
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        rows = 8 * self.vertices * sum(r.width for r in self.state)
+        return rows + 8 * DOUBTS * self.vertices + self.lineage.nbytes
+
+    def part(self, vertices: Indices, cells: Indices) -> "Sweep":
+        """What is carried of some of the vertices and cells."""
+        part = copy.copy(self)
+        part.vertices = len(vertices)
+        part.state = [Rows.of(rows.table(self.vertices)[vertices]) for rows in self.state]
+        part.doubt, part.lineage = self.doubt[vertices], self.lineage.part(cells)
+        part._above, part._below = ({n: b[vertices] for n, b in kept.items()} for kept in (self._above, self._below))
+        part._moved = None if self._moved is None else self._moved[vertices]
+        return part
+
+    def follow(self, outcome: Outcome, law: Law, following: Floats, *, whole: bool = True) -> None:
+        """The site has cut: its new vertices belong to the state, and its cells are those that there are now.
+
+        Unless it has cut as a `whole`, its values stay until its other boundaries cut.
+        """
+        cut, n = outcome.made, outcome.vertices
+        for rows in self.state[1:]:
+            rows.make_room(n)
+            traversals.interpolate(rows.table(n), self.vertices, cut.vertices.parents, cut.vertices.weights)
+        self._keep_above(cut, n)
+        if not whole or self._moved is not None:
+            moved = np.zeros(n) if self._moved is None else enlarged(self._moved, n)
+            traversals.inherit_largest(moved, self.vertices, cut.vertices.parents)
+            cut.vertices.doubt[:n, MOVED] += moved
+            self._moved = None if whole else cut.vertices.doubt[:n, MOVED].copy()
+        self.vertices = n
+        self.doubt = cut.vertices.doubt[:n]
+        done, chosen = self._done, self._chosen
+        self._done = self._chosen = None
+        if not whole:
+            assert done is not None and chosen is not None
+            self._done = done | chosen
+            return
+        norm = law.norm_after(self.doubt[:, NORM], self.doubt[:, VALUE])
+        kernels.hand_on(self.doubt, self._numbers(law.state))
+        self.doubt[:, NORM] = norm
+        self._slope = following
+
+    def _keep_above(self, cut: Cut, vertices: int) -> None:
+        """Note which units each vertex is above of sites whose constants compete later; a new one if a parent is.
+
+        Of the rounds of a tournament, also which they are below, as long as it goes on.
+        """
+        later = {b.site.name for b in self.boundaries if b.first > cut.boundaries.first}
+        playing = [t for t in self.judge.tournaments.values() if t.rounds[-1].name in later]
+        waiting = {t.entrants.site.name for t in playing if t.entrants is not None and t.entrants.may_close}
+        rounds = {site.name for t in playing for site in t.rounds}
+        self._above = _inherited(self._above, waiting | rounds, self.vertices, vertices, cut)
+        self._below = _inherited(self._below, rounds, self.vertices, vertices, cut)
+        site = cut.boundaries.site
+        for kept, bits, names in (
+            (self._above, cut.vertices.above, waiting | rounds),
+            (self._below, cut.vertices.below, rounds),
+        ):
+            if site.name in names:
+                first = bits[:vertices, : words(site.units)].copy()
+                spare = 64 * first.shape[1] - site.units
+                first[:, -1] &= np.uint64((1 << (64 - spare)) - 1)
+                kept[site.name] = first | kept[site.name] if site.name in kept else first
+
+    def thin(self, stays: Bools) -> None:
+        """Only these vertices stay."""
+        for rows in self.state:
+            rows.thin(stays)
+        self.doubt = self.doubt[stays]
+        self._above = {name: bits[stays] for name, bits in self._above.items()}
+        self._below = {name: bits[stays] for name, bits in self._below.items()}
+        self.vertices = int(stays.sum())
+
+
+def _poisoned(net: Network, start: Start) -> Floats | None:
+    """An input (1, entries) with NaN where inputs change: what comes of it is a number only where nothing ever does."""
+    if start.moving is None or start.moving.all() or not COMPARISONS.isdisjoint(s.name for s in net.program.steps):
+        return None
+    return np.asarray(torch.where(start.moving, torch.nan, start.points[:1]).numpy())
+
+
+def _inherited(kept: dict[str, Words], names: set[str], old: int, vertices: int, cut: Cut) -> dict[str, Words]:
+    """What was kept under these names, with rows for new vertices too."""
+    grown = {name: enlarged(bits, vertices) for name, bits in kept.items() if name in names}
+    for bits in grown.values():
+        traversals.inherit(bits, old, cut.vertices.parents)
+    return grown
+
+
+def _packed(chosen: Bools) -> Words:
+    """Boundaries as bits, (1, words)."""
+    bits = np.zeros(8 * words(len(chosen)), np.uint8)
+    some = np.packbits(chosen, bitorder="little")
+    bits[: len(some)] = some
+    return bits.view(np.uint64)[None]
+
+
+def _evaluated(part: Program, known: tuple[int, ...], state: Sequence[Floats]) -> list[Tensor]:
+    """The outputs of a part of the network, as rows, given rows of the values that it knows; none of them shared."""
+    given = [torch.from_numpy(rows) for rows in state]
+    values = {v: rows.reshape(len(rows), *part.shapes[v]) for v, rows in zip(known, given, strict=True)}
+    used = {rows.untyped_storage().data_ptr() for rows in given}
+    made = [as_rows(value) for value in part.resume(values)]
+    return [rows.clone() if rows.untyped_storage().data_ptr() in used else rows for rows in made]
