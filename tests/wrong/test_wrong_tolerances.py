@@ -1,6 +1,8 @@
 """Tolerances: a sign is decided within the error of its own value, or in exact arithmetic."""
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -196,3 +198,47 @@ def test_equal_competitors_are_at_no_distance_and_add_no_rank_or_crossing() -> N
     assert (rs.local_rank(model, x, eps=0).per_point == 0).all()
     assert (rs.boundary_crossings(model, x, radius=0.3).per_point == 0).all()
     assert (rs.certified_radius(model, x, model(x).argmax(dim=1)).per_point > 0).all()
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
+@pytest.mark.parametrize("dtype", [torch.float32, D])
+def test_competitors_that_differ_by_less_than_rounding_have_their_own_boundary(dtype: torch.dtype, norm: str) -> None:
+    """max(3 (w x), v x) with v = 3 w but for rounding: they meet where (3 w - v) x = 0, in exact arithmetic."""
+    torch.manual_seed(0)
+    w = torch.tensor([0.1, 0.7, 0.3, -0.9, 0.45], dtype=dtype)
+    v, x = 3 * w, torch.randn(20, 5, dtype=dtype)
+    apart = [3 * Fraction(float(a)) - Fraction(float(b)) for a, b in zip(w, v, strict=True)]
+    assert sum(map(bool, apart)) > 1
+    sizes = [abs(float(a)) for a in apart]
+    lengths = {"l2": math.hypot(*sizes), "l1": max(sizes), "linf": sum(sizes)}
+    gaps = [sum(a * Fraction(float(b)) for a, b in zip(apart, point, strict=True)) for point in x]
+    expected = [abs(float(gap)) / lengths[norm] for gap in gaps]
+
+    def model(x: Tensor) -> Tensor:
+        return torch.maximum(3 * (x * w).sum(dim=1, keepdim=True), x @ v[:, None])
+
+    found = rs.boundary_distance(model, x, norm=norm)
+    assert found.per_point == pytest.approx(expected, rel=1e-6 if dtype is torch.float32 else 1e-14)
+
+
+def test_interpolated_copies_of_a_number_meet_where_it_is_zero() -> None:
+    """Shares that add up to 1 but for rounding: the copies differ by less than floats can tell."""
+    torch.manual_seed(0)
+    first, second = nn.Linear(4, 3).double(), torch.randn(2, 3, dtype=D)
+
+    def model(x: Tensor) -> Tensor:
+        h = F.leaky_relu(first(x), 0.1)[:, :, None].expand(-1, -1, 3)
+        return F.max_pool1d(torch.einsum("zb,abc->azc", second, F.interpolate(h, size=5, mode="linear")), 2)
+
+    shares = F.interpolate(torch.eye(3, dtype=D)[:, None], size=5, mode="linear")[:, 0]
+    sums = [sum(Fraction(float(share)) for share in column) for column in shares.T]
+    assert sums[0] == sums[1] or sums[2] == sums[3]
+    assert sums[0] != sums[1] or sums[2] != sums[3]
+    x = torch.randn(200, 4, dtype=D)
+    z = first(x).detach()
+    gradients = torch.einsum("zb,nb,bi->nzi", second, torch.where(z > 0, 1.0, 0.1).double(), first.weight.detach())
+    zeros = (F.leaky_relu(z, 0.1) @ second.T).abs() / gradients.norm(dim=2)
+    expected = torch.cat([z.abs() / first.weight.detach().norm(dim=1), zeros], dim=1).amin(dim=1)
+    assert rs.boundary_distance(model, x).per_point == pytest.approx(expected.numpy(), rel=1e-9)
+    labels = model(x)[:, :, 1].argmax(dim=1)
+    assert (rs.certified_radius(lambda x: model(x)[:, :, 1], x, labels).per_point > 0).all()

@@ -252,6 +252,10 @@ class Exact:
         """What stands in the way of exact arithmetic, if anything does."""
         return self._analysed[1]
 
+    def denominator(self, value: int, points: Grid) -> int:
+        """What makes all numbers of this value at points of a grid integers, as a factor."""
+        return self._analysed[0][value].product(points).denominator
+
     @cached_property
     def largest_modulus(self) -> int:
         """Primes below this are small enough for all sums."""
@@ -271,9 +275,7 @@ class Exact:
         grids = self._analysed[0]
         if any(v not in grids or not math.isfinite(self.sizes.get(v, math.inf)) for v in values):
             return None
-        bits = [
-            math.log2(max(self.sizes[v], 1e-300)) + grids[v].product(points).denominator.bit_length() for v in values
-        ]
+        bits = [math.log2(max(self.sizes[v], 1e-300)) + self.denominator(v, points).bit_length() for v in values]
         found, total = list[int](), 0.0
         for p in primes_below(self.largest_modulus):
             found.append(p)
@@ -323,7 +325,7 @@ class Exact:
         result = np.zeros((len(forms), 3), object)
         for v in np.unique(forms.places[forms.places[:, 0] >= 0, 0]):
             mine = np.flatnonzero(forms.places[:, 0] == v)
-            scale = self._analysed[0][int(v)].product(cells.grid()).denominator
+            scale = self.denominator(int(v), cells.grid())
             busy = mine[residues[:, mine].any(axis=(0, 2)) | (forms.levels[mine] != 0)]  # others vanish on the cell
             scaled = [residues[i][busy].astype(object) * (scale % p) % p for i, p in enumerate(moduli)]
             found = rebuilt(np.stack(scaled), moduli) if len(busy) else np.zeros((0, residues.shape[2]), object)
@@ -384,7 +386,7 @@ class Exact:
         for site, part in zip(sites, parts, strict=True):
             for i, p in enumerate(moduli):
                 known[i] = dict(zip(part.outputs, self.resumed(part, known[i], choices, p), strict=True))
-            scale = self._analysed[0][site.entry].product(grid).denominator
+            scale = self.denominator(site.entry, grid)
             residues = [as_rows(k[site.entry]).long().numpy().astype(object) * (scale % p) % p
                         for k, p in zip(known, moduli, strict=True)]  # fmt: skip
             numbers = rebuilt(np.stack(residues), moduli)

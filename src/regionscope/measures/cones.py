@@ -53,12 +53,17 @@ def cones(
     """The cones around points x of a frozen network, given what enters its sites (n, units); None if nothing ties.
 
     `slopes` (n, units) a site are the lengths of the gradients, `doubts` how far off they may be, or all are known.
+    With `doubts`, two that floats tell apart neither at x nor by their gradients count as tied too: wherever they meet,
+    what comes behind is off by no more than if that were at x.
     """
     if not any(site.competes for site in net.sites):
         return None
-    tied = _tied_competitors(net, x, values)
+    errors = value_errors(net, x, values)
+    close = [z.abs() <= (e if site.competes else -1.0) for site, z, e in zip(net.sites, values, errors, strict=True)]
+    tied = _equal_competitors(net, x, values, close)
     jumps = [torch.where(t, s, 0.0) for t, s in zip(tied, slopes, strict=True)]
     if doubts is not None:
+        tied = [t | (c & (s <= d)) for t, c, s, d in zip(tied, close, slopes, doubts, strict=True)]
         jumps = [torch.where(t, s + d, 0.0) for t, s, d in zip(tied, slopes, doubts, strict=True)]
         asked = _places_of(net, [t & (s <= d) for t, s, d in zip(tied, slopes, doubts, strict=True)])
         constant = constant_in_their_regions(net, values, torch.cat(asked), otherwise=False)
@@ -66,18 +71,16 @@ def cones(
             jump[places[same, 0], places[same, 2]] = 0.0
     if not any(bool(jump.any()) for jump in jumps):
         return None
-    spread = _Spreading(net, values, tied, jumps, value_errors(net, x, values))
+    spread = _Spreading(net, values, tied, jumps, errors)
     return Cones(tied, [SURE * jump for jump in spread.entries(len(x))])
 
 
-def _tied_competitors(net: Network, x: Tensor, values: Sequence[Tensor]) -> list[Tensor]:
-    """Which units of a frozen network are differences of two competitors that are equal at points x: (n, units) a site.
+def _equal_competitors(net: Network, x: Tensor, values: Sequence[Tensor], close: Sequence[Tensor]) -> list[Tensor]:
+    """Which of the units of a frozen network that are `close` to 0 at points x are 0 there: (n, units) a site.
 
     In exact arithmetic; where there is none, they are not taken to be equal.
     """
-    errors = value_errors(net, x, values)
-    tied = [z.abs() <= (e if site.competes else -1.0) for site, z, e in zip(net.sites, values, errors, strict=True)]
-    asked = _places_of(net, tied)
+    asked = _places_of(net, close)
 
     def here(some: Indices, p: int) -> Tensor:
         return remainders(x[some], p)[:, None]
@@ -85,7 +88,7 @@ def _tied_competitors(net: Network, x: Tensor, values: Sequence[Tensor]) -> list
     zero = told(net, values, torch.cat(asked), here, lambda found: found[:, :, 0] == 0, otherwise=False)
     return [
         mask.index_put((places[:, 0], places[:, 2]), these)
-        for mask, places, these in zip(tied, asked, zero.split([len(places) for places in asked]), strict=True)
+        for mask, places, these in zip(close, asked, zero.split([len(places) for places in asked]), strict=True)
     ]
 
 

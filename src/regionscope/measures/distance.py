@@ -19,6 +19,7 @@ from regionscope.measures.good import good_masks, usual_slopes
 from regionscope.measures.jacobians import Directions, Routes, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.noise import (
     constant_in_their_regions,
+    exact_numbers,
     proved_slope_errors,
     proved_value_errors,
     slope_errors,
@@ -159,7 +160,7 @@ def _nearest(
     unit = site.clone()
     masks = good_masks(net, x, usual_slopes(net)) if good and net.sites else None
     found = _values_and_slopes(routes, x, norm)
-    flats = _flat_units(precise, x, found, norm)
+    found, flats = _settled(precise, x, found, norm)
     around = _cones(precise, x, found, flats, norm)
     ties = torch.zeros_like(site)
     for number, ((z, slopes), flat) in enumerate(zip(found, flats, strict=True)):
@@ -194,23 +195,54 @@ def _cones(
     return None if around is None else Cones(around.tied, [behind * jump for jump in around.jumps])
 
 
-def _flat_units(net: Network | None, x: Tensor, found: list[tuple[Tensor, Tensor]], norm: str) -> list[Tensor]:
-    """Units of each site (n, units) that are constant around the points x: they reach no boundary.
+def _settled(
+    net: Network | None, x: Tensor, found: list[tuple[Tensor, Tensor]], norm: str
+) -> tuple[list[tuple[Tensor, Tensor]], list[Tensor]]:
+    """Values and slopes, and which units (n, units) are constant around the points x: they reach no boundary.
 
-    Their slope is 0, or so small that it may be rounding and exact arithmetic, where there is any, says that it is.
+    Their slope is 0, or so small that it may be rounding and exact arithmetic, where there is any, says that it is. If
+    it says that it is not, slope and value are taken from there: the quotient of two roundings is no distance.
     """
     if net is None:
-        return [slopes <= 0 for _, slopes in found]
+        return found, [slopes <= 0 for _, slopes in found]
     share = 1.0 if norm == "l2" else math.sqrt(math.prod(net.input_shape))  # other norms differ by this at most
     errors = slope_errors(net, [share * slopes.detach().norm(dim=1) for _, slopes in found])
-    small = torch.cat([(slopes > 0) & (slopes <= e) for (_, slopes), e in zip(found, errors, strict=True)], dim=1)
+    small = torch.cat([slopes <= e for (_, slopes), e in zip(found, errors, strict=True)], dim=1)
     point, place = small.nonzero().cpu().T
     flat = torch.cat([slopes <= 0 for _, slopes in found], dim=1)
     if len(point):
         values = [as_rows(z) for z in net.preactivations(x.detach().cpu().double())]
         asked = torch.stack([point, *_named(net, point, place)], dim=1)
-        flat[point, place] = constant_in_their_regions(net, values, asked, otherwise=True).to(flat.device)
-    return list(flat.split([site.units for site in net.sites], dim=1))
+        same = constant_in_their_regions(net, values, asked, otherwise=True)
+        flat[point, place] = same.to(flat.device)
+        if not same.all():
+            found = _with_exact_ones(net, x, found, values, asked[~same], (point[~same], place[~same]), norm)
+    return found, list(flat.split([site.units for site in net.sites], dim=1))
+
+
+def _with_exact_ones(
+    net: Network, x: Tensor, found: list[tuple[Tensor, Tensor]], values: list[Tensor], asked: Tensor,
+    at: tuple[Tensor, Tensor], norm: str,
+) -> list[tuple[Tensor, Tensor]]:  # fmt: skip
+    """Values and slopes, those of some units, `asked` for by their points and entries, `at` these places, exact.
+
+    Of a network in single precision, double precision comes first, and is often enough.
+    """
+    if x.dtype is torch.float64:
+        z, gradients = exact_numbers(net, x.detach().cpu(), values, asked)
+        exact = z, torch.linalg.vector_norm(gradients, ord=NORMS[norm], dim=1)
+    else:
+        points, row = at[0].unique(return_inverse=True)
+        precise = x.detach().cpu().double()[points]
+        routes = Routes(net, _directions_for(net, norm))
+        better, _ = _settled(net, precise, _values_and_slopes(routes, precise, norm), norm)
+        z, slopes = (torch.cat(part, dim=1)[row, at[1]] for part in zip(*better, strict=True))
+        exact = z, slopes
+    place = tuple(i.to(x.device) for i in at)
+    units = [z.shape[1] for z, _ in found]
+    whole = (torch.cat(part, dim=1) for part in zip(*found, strict=True))
+    written = (old.index_put(place, new.to(old)).split(units, dim=1) for old, new in zip(whole, exact, strict=True))
+    return list(zip(*written, strict=True))
 
 
 def certified_radius(

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry.grids import Grid
+from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.laws import proved_errors, usual_errors
-from regionscope.geometry.modular import primes_below
+from regionscope.geometry.modular import primes_below, reduced, remainders
 from regionscope.geometry.predicates import EPS
 from regionscope.geometry.rational import CellMaps, Exact, Forms
 from regionscope.tracing.network import Network, as_rows, piece
@@ -71,6 +71,42 @@ def constant_in_their_regions(net: Network, values: Sequence[Tensor], places: Te
         return np.asarray(found[:, :, 0] == found[:, :, 1])
 
     return told(net, values, places, anywhere, same, otherwise=otherwise)
+
+
+def exact_numbers(net: Network, x: Tensor, values: Sequence[Tensor], places: Tensor) -> tuple[Tensor, Tensor]:
+    """Numbers of a frozen network at points x, (m,), and their gradients (m, inputs), which may be rounding in floats.
+
+    `places` and `values` as in `constant_in_their_regions`. In exact arithmetic, each rounded once: a point and its
+    neighbours along two axes at a time tell three coefficients of the form that a number is.
+    """
+    inputs = math.prod(net.input_shape)
+    pairs = -(-inputs // 2)
+    sizes = {site.entry: 4 + 4 * float(z.abs().max()) for site, z in zip(net.sites, values, strict=True)}
+    exactly = Exact(_exact(net).program, sizes)  # a gradient that may be rounding adds less
+    asked, place = np.unique(places[:, 0].numpy(), return_inverse=True)
+    pieces = {site.exit: piece(z, site.breakpoints) for site, z in zip(net.sites, values, strict=True)}
+    axes = torch.eye(2 * pairs, inputs, dtype=torch.float64).reshape(pairs, 2, *net.input_shape)
+    apart = torch.cat([torch.zeros_like(axes[:, :1]), axes], dim=1)  # from a point, (pairs, 3, *input_shape)
+
+    def around(some: Indices, p: int) -> Tensor:
+        return reduced(remainders(x[asked[some // pairs]], p)[:, None] + apart[some % pairs], p)
+
+    cells = CellMaps(
+        around,
+        lambda: grid_of(x[asked]),
+        lambda some: {value: piece[asked[some // pairs]] for value, piece in pieces.items()},
+    )
+    entries = [int(v) for v in places[:, 1].unique()]
+    moduli = exactly.enough(entries, cells.grid())
+    assert moduli is not None, "these numbers have an exact form"
+    here = places[:, 1:].numpy()
+    forms = Forms(here.repeat(pairs, axis=0), np.zeros(len(here) * pairs))
+    cell = (place[:, None] * pairs + np.arange(pairs)).ravel()
+    ((constant, first, second),) = exactly.coefficients(cells, cell, [forms], np.zeros((0, 3), object), moduli)
+    scale = np.array([exactly.denominator(int(v), cells.grid()) for v in here[:, 0]], object)
+    slopes = np.stack([first, second], axis=1).reshape(len(here), -1)[:, :inputs] / scale[:, None]
+    numbers = constant.reshape(len(here), -1)[:, 0] / scale
+    return torch.from_numpy(numbers.astype(np.float64)), torch.from_numpy(slopes.astype(np.float64))
 
 
 def told(
