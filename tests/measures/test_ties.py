@@ -258,3 +258,19 @@ def test_rrelu_is_the_leaky_relu_that_torch_takes_it_for(measure: Callable[[nn.M
         return measure(model, x).mean
 
     assert value(nn.RReLU(0.1, 0.3)) == value(nn.LeakyReLU(0.2)) > 0
+
+
+def test_planes_through_a_blank_background_are_exact_or_say_that_they_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of boundaries between competitors meet at the image itself: nothing but exact arithmetic orders them."""
+    model, x = trained("two pools"), images("test", 1)[0]
+    plane = rs.Plane.around(x[0], radius=0.01, generator=seeded())
+    cells = rs.plane_cells(model, plane)
+    assert cells.exact and cells.close_decisions > 100
+    assert cells.verify(generator=seeded()).holds
+    counted = rs.local_region_count(model, x, radius=0.01, axes=plane.axes)
+    assert counted.exact and counted.mean == len(cells)
+    monkeypatch.setattr("regionscope.geometry.settling.WORK", 0.0)
+    hasty = rs.plane_cells(model, plane)
+    assert not hasty.exact and f"NOT exact: {hasty.undecided:,} signs undecided" in repr(hasty)
+    assert "(not exact)" in hasty.plot().get_title()
+    assert not rs.local_region_count(model, x, radius=0.01, axes=plane.axes).exact

@@ -145,7 +145,7 @@ def test_by_layer_cells_of_one_first_pattern_are_alike() -> None:
 def test_sides_have_the_colour_of_their_layer_and_the_decision_is_red() -> None:
     cells = square(network(2, 5, 6, 4, 3))
     ax = cells.plot()
-    lines = {to_rgb(c.get_colors()[0]): len(c.get_segments()) for c in found(ax, LineCollection)}
+    lines = {to_rgb(c.get_colors()[0]): sum(map(len, c.get_segments())) / 2 for c in found(ax, LineCollection)}
     for k, colour in enumerate(layer_colours(3)):
         assert lines[tuple(colour)] == (cells.edges.layer == k + 1).sum() > 0
     assert lines[to_rgb(BOUNDARY)] == len(cells.decision_boundary().segments) > 0
@@ -285,4 +285,4 @@ def test_vector_files_hold_very_many_cells_as_dots(tmp_path: Path, monkeypatch: 
     figure_of(cells.plot()).savefig(tmp_path / "dots.svg")
     drawn = [(tmp_path / name).read_text() for name in ("lines.svg", "dots.svg")]
     assert ["<image" in text for text in drawn] == [False, True]
-    assert drawn[0].count("<path") > len(cells) + len(cells.edges) > drawn[1].count("<path")
+    assert drawn[0].count("L ") - drawn[1].count("L ") >= len(cells.edges)

@@ -41,8 +41,8 @@ def regions(
     save: Path | None = None,
     seed: int = 0,
     output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
-) -> None:
-    """Draw the exact linear regions of a network on a plane, and certify them.
+) -> int:
+    """Draw the exact linear regions of a network on a plane, and certify them; the exit code is 1 if that fails.
 
     A network with two inputs is drawn on the square of half-side RADIUS around the origin. Others are cut along the
     plane through three points, or a random plane around one; by default through a 0, a 1 and a 2 of MNIST.
@@ -100,19 +100,22 @@ def regions(
     output.result(
         f"{_regions_in_words(cells, certificate)}\nwrote {out}",
         {
-            "regions": len(cells), "vertices": len(cells.vertices), "boundary_length": cells.boundary_length(),
+            "regions": len(cells), "exact": cells.exact, "vertices": len(cells.vertices),
+            "boundary_length": cells.boundary_length(),
             "certificate": asdict(certificate) | {"holds": certificate.holds}, "out": out, "save": save,
         },
     )  # fmt: skip
+    return 0 if certificate.holds else 1
 
 
 def _regions_in_words(cells: rs.PlaneCells, certificate: rs.Certificate) -> str:
     layers = ", ".join(f"{length:.4g}" for length in cells.boundary_length())
+    exact = "exact" if cells.exact else f"NOT exact: {cells.undecided:,} signs are not proved"
     exactly = (
         "" if certificate.checked_exactly is None else f", {certificate.checked_exactly} cells in exact arithmetic"
     )
     return (
-        f"{len(cells):,} linear regions, {len(cells.vertices):,} vertices (exact)\n"
+        f"{len(cells):,} linear regions, {len(cells.vertices):,} vertices ({exact})\n"
         f"length of the boundaries by layer: {layers}\n"
         f"certificate {'holds' if certificate.holds else 'FAILS'}: area to {certificate.area_error:.0e},"
         f" Euler's formula, every pattern by a forward pass{exactly};"

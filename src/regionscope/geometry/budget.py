@@ -7,6 +7,8 @@ and the bits in which its patterns differ are kept.
 
 from dataclasses import dataclass
 
+from regionscope.machine import GB
+
 DEFAULT = 2_000_000_000  # bytes
 SHARE = 0.5  # of the memory for values and results: the rest is for the interpreter, torch and what is joined
 AT_ONCE = 3  # blocks of the size of one that values, their signs and what is computed with them take
@@ -41,8 +43,8 @@ class Budget:
         if self.memory is not None and LEAST * widest > self.room:
             needed = LEAST * widest * AT_ONCE / SHARE
             raise TooMuchMemory(
-                f"memory={self.memory:,} bytes is too little for this network: its values at {LEAST} vertices"
-                f" alone take {LEAST * widest:,}; give memory={_rounded(needed):,} or more"
+                f"{self.memory / GB:.1f} GB of memory are too little for this network: its values at {LEAST} vertices"
+                f" alone take {LEAST * widest / GB:.1f} GB; give {_rounded(needed) / GB:.1f} GB or more"
             )
 
     def keep(self, size: int, share: float, cells: int) -> None:
@@ -53,9 +55,9 @@ class Budget:
         all_of_them = self.kept / min(self.finished, 1.0)
         if all_of_them > SHARE * self.memory:
             raise TooMuchMemory(
-                f"about {cells / self.finished:,.0f} cells would take {all_of_them / SHARE / 1e9:.1f} GB, more than"
-                f" memory={self.memory:,}: give memory={_rounded(1.2 * all_of_them / SHARE):,}, or look at a smaller"
-                " part or fewer layers (up_to_layer)"
+                f"about {cells / self.finished:,.0f} cells would take {all_of_them / SHARE / GB:.1f} GB of memory, more"
+                f" than the {self.memory / GB:.1f} GB that there are for it: give"
+                f" {_rounded(1.2 * all_of_them / SHARE) / GB:.1f} GB, or look at a smaller part or fewer layers"
             )
 
 

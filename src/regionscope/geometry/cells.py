@@ -37,6 +37,16 @@ class Cells:
     undecided: int  # those of them that exact arithmetic did not settle
     network: Network | None = field(default=None, repr=False)
 
+    @property
+    def exact(self) -> bool:
+        """Whether every sign is proved; otherwise there may be more or fewer cells."""
+        return self.undecided == 0
+
+    @property
+    def _doubt(self) -> str:
+        """What a representation says of signs that are not proved."""
+        return "" if self.exact else f", NOT exact: {self.undecided:,} signs undecided"
+
     def __len__(self) -> int:
         """The number of activation regions."""
         return len(self.packed_patterns)

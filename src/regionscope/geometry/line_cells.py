@@ -46,7 +46,7 @@ class LineCells(Cells):
     unit: Ints
 
     def __repr__(self) -> str:
-        return f"LineCells({len(self)} cells, length {self.length:.6g})"
+        return f"LineCells({len(self)} cells, length {self.length:.6g}{self._doubt})"
 
     @property
     def layers(self) -> Ints:

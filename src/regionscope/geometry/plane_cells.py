@@ -85,7 +85,7 @@ class PlaneCells(Cells):
     edges: Edges
 
     def __repr__(self) -> str:
-        return f"PlaneCells({len(self)} cells, {len(self.vertices)} vertices, {len(self.edges)} edges)"
+        return f"PlaneCells({len(self)} cells, {len(self.vertices)} vertices, {len(self.edges)} edges{self._doubt})"
 
     @property
     def polygons(self) -> list[Floats]:
@@ -265,9 +265,8 @@ def plane_cells(
     the network in blocks, and their order is that of the blocks.
 
     On which side of a boundary a vertex lies is proved by a bound on the rounding of its value, or settled in exact
-    arithmetic; `undecided` counts what neither can do. `certified` promises that there is none, or raises `Undecided`:
-    it costs nothing where the bounds suffice, and may otherwise take exact arithmetic a thousand times longer than the
-    few seconds it has without. See docs/exactness.md.
+    arithmetic, however long that takes; `undecided` counts what neither can do, `exact` says whether that is nothing.
+    `certified` promises so, or raises `Undecided`. See docs/exactness.md.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
     >>> _ = model[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))

@@ -49,15 +49,20 @@ def local_region_count(
     at_once = points_at_once(1, batch_size)
     planes = Planes.around(points, radius, axes=axes, generator=generator)
 
-    def counted(part: Planes) -> Floats:
-        made, _ = subdivide(net, part, max_cells=max_cells)
+    def counted(part: Planes) -> tuple[Floats, bool]:
+        made, swept = subdivide(net, part, max_cells=max_cells)
         near = _meets_disc(made, radius) if shape == "disc" else np.ones(len(made), bool)
-        return np.bincount(made.polygon[near], minlength=len(part)).astype(np.float64)
+        return np.bincount(made.polygon[near], minlength=len(part)).astype(np.float64), swept.undecided == 0
 
     parts = [planes[i : i + at_once] for i in range(0, len(planes), at_once)]
     bar = tqdm(in_threads(counted, parts), total=len(parts), desc="planes", disable=not show_progress)
-    counts = np.concatenate(list(bar))
-    return Estimate("local region count", counts, exact=True, quantity=f"regions in a {shape} of radius {radius:g}")
+    counts, exactly = zip(*bar, strict=True)
+    return Estimate(
+        "local region count",
+        np.concatenate(counts),
+        exact=all(exactly),
+        quantity=f"regions in a {shape} of radius {radius:g}",
+    )
 
 
 def _meets_disc(cells: Subdivision, radius: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

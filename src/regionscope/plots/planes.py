@@ -33,6 +33,7 @@ FEW = 1_500  # cells; sides of more are thinner
 CELLS_AT_ONCE = 1 << 14  # whose patterns are looked at
 MANY = 200_000  # cells, beyond which their sides would hide everything
 SMOOTH = 20_000  # cells, beyond which their edges are not smoothed, for speed
+IN_A_PATH = 500  # segments
 DOTS = 5_000  # cells, beyond which vector files hold the lines as dots
 DOTS_FILLED = 500  # the same for what lines enclose
 CLASSES = 20  # in a legend
@@ -70,7 +71,7 @@ def regions(
     ax = ax or new_axes(1.05)
     low, high = cells.plane.domain.min(axis=0), cells.plane.domain.max(axis=0)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="first axis", ylabel="second axis")
-    ax.set_title(f"{len(cells):,} linear regions")
+    ax.set_title(f"{len(cells):,} linear regions" + ("" if cells.exact else " (not exact)"))
     several = cells.outputs is not None and cells.outputs.shape[1] > 1
     handles: list[Artist] = []
     if boundaries if boundaries is not None else len(cells) <= MANY:
@@ -103,18 +104,27 @@ def _draw_boundaries(cells: PlaneCells, ax: Axes) -> list[Artist]:
         mine = ends[cells.edges.layer == k + 1]
         width = finer * thin() * (2 - 0.8 * k / max(1, layers - 1))
         ax.add_collection(
-            LineCollection(list(mine), colors=[colour], linewidths=width, zorder=2, rasterized=len(cells) > DOTS)
+            LineCollection(_joined(mine), colors=[colour], linewidths=width, zorder=2, rasterized=len(cells) > DOTS)
         )
     return [*layer_handles(layers)]
 
 
 def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    width, segments = 4.5 * thin(), list(cells.decision_boundary().segments)
+    width, segments = 4.5 * thin(), _joined(cells.decision_boundary().segments)
     for colour, more, order in (("white", 1.6 * thin(), 2.9), (BOUNDARY, 0.0, 3)):  # a rim keeps it apart from lines
         ax.add_collection(
             LineCollection(segments, colors=colour, linewidths=width + more, zorder=order, capstyle="round")
         )
     return [Line2D([], [], color=BOUNDARY, linewidth=width, label="decision boundary")]
+
+
+def _joined(segments: Floats) -> list[Floats]:
+    """Segments (n, 2, 2) as paths of many, with gaps between: less than half of the room in vector files."""
+    gaps = np.full((len(segments), 1, 2), np.nan)
+    return [
+        np.concatenate([part, gap], axis=1).reshape(-1, 2)
+        for part, gap in zip(*(np.split(a, range(IN_A_PATH, len(a), IN_A_PATH)) for a in (segments, gaps)), strict=True)
+    ]
 
 
 # fills
