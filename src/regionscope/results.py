@@ -35,6 +35,7 @@ class Estimate:
     point_stderr: NDArray[np.float64] | None = None  # (n,)
     per_unit: NDArray[Any] | None = None  # (n, units), if asked for
     tensor: Tensor | None = field(default=None, repr=False)
+    drawn_together: bool = False  # the points share what was drawn: their spread does not tell the error of the mean
 
     POINTWISE: ClassVar[tuple[str, ...]] = ("per_point", "per_layer", "point_stderr", "per_unit")  # with a row a point
 
@@ -55,9 +56,10 @@ class Estimate:
     def stderr(self) -> float:
         """The standard error of the mean over points, with the error at each point in it.
 
-        Of a single point, the error there; NaN if that is not known, or if a point is infinite.
+        Of a single point, the error there; NaN if that is not known, if a point is infinite, or if the points share
+        what was drawn.
         """
-        if not np.isfinite(self.per_point).all():
+        if self.drawn_together or not np.isfinite(self.per_point).all():
             return float("nan")
         if self.n > 1:
             return float(self.per_point.std(ddof=1) / np.sqrt(self.n))

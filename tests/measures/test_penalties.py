@@ -68,6 +68,13 @@ def test_goodness_is_what_the_penalty_leaves_out() -> None:
     assert 0 < LOOKS < 1
 
 
+def test_the_spread_of_points_is_not_taken_for_the_error_of_a_penalty() -> None:
+    model, x = narrow(), torch.randn(5, 3, dtype=torch.float64)
+    found = rs.local_complexity(model, x, sigma=SIGMA, differentiable=True)
+    assert math.isnan(found.stderr) and "± ?" in repr(found)
+    assert rs.local_complexity(model, x, sigma=SIGMA, differentiable=True, draws=4).stderr > 0
+
+
 def test_a_penalty_takes_one_pass_and_follows_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """A traced network is neither traced again nor frozen, and sees the parameters as they are now."""
     model, x = narrow(), torch.randn(5, 3, dtype=torch.float64)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -59,9 +59,10 @@ def local_complexity(
     With `differentiable` the result carries gradients to the parameters, in `tensor`: those with the patterns of all
     units held fixed, as torch has them. Unless `draws`, `method` or `directions` are told, it is then made for a
     penalty in training, see `penalties`: one draw of the noise for all points, one random direction a point, now and
-    then a look at who is good. Value and gradient have no bias, and far more spread. A training step with it on the
-    same batch takes about four times as long as one without, if `model` is a traced `Network`, which follows the
-    model's parameters: trace it once. If told, cost grows with `draws` times `directions`.
+    then a look at who is good. Value and gradient have no bias, and far more spread, which the points of one call do
+    not tell: `stderr` is NaN. A training step with it on the same batch takes about five times as long as one without,
+    if `model` is a traced `Network`, which follows the model's parameters: trace it once. If told, cost grows with
+    `draws` times `directions`.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU(), torch.nn.Linear(1, 1))
     >>> _ = model[0].weight.data.fill_(2.0), model[0].bias.data.zero_()
@@ -77,7 +78,8 @@ def local_complexity(
                 net, points, scales, good=good, density=density, numbers=Draws(generator),
                 at_once=batch_size or len(points),
             )  # fmt: skip
-        return _estimate_of(net, Densities(once[None], None, exact=False), density, differentiable)
+        estimate = _estimate_of(net, Densities(once[None], None, exact=False), density, differentiable)
+        return replace(estimate, drawn_together=True)
     along = chosen_directions(net, method or "auto", 32 if directions is None else directions)
     found = noisy_densities(
         net, points, scales, along, draws=32 if draws is None else draws, good=good,

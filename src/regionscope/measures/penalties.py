@@ -20,7 +20,7 @@ from regionscope.measures.jacobians import Following
 from regionscope.measures.tangents import Tangent
 from regionscope.tracing.network import Network, as_rows
 
-LOOKS = 0.125  # the share of draws in which somebody's goodness is looked at
+LOOKS = 0.5  # the share of draws in which somebody's goodness is looked at
 LENGTH = math.sqrt(math.pi / 2)  # of a gradient over the mean absolute derivative along a random direction
 
 
