@@ -175,10 +175,13 @@ def test_a_plan_is_printed_and_kept_to(tmp_path: Path, capsys: pytest.CaptureFix
     whole = capsys.readouterr()
     assert "s in all" in whole.out and "chosen to save time" in whole.out and "method random" not in whole.out
     app(["measure", *asked, "--plan", "--seconds", "0.001"])
-    assert "to keep within 0.001 s" in capsys.readouterr().out
+    assert "more than the 0.001 s; as asked for it would take" in capsys.readouterr().out
     app(["measure", *asked, "--seconds", "0.001"])
     found = capsys.readouterr()
     assert "method random, points 2" in found.out and "local rank" in found.out and "estimated" in found.out
+    app(["measure", str(tmp_path / "cnn.pt"), *options, "--seconds", "0.001"])
+    plan, table = capsys.readouterr().out.split("s in all")
+    assert plan.count("left out") == 7 and table.count("±") == 1 and "local rank" not in table  # one always stays
 
 
 def test_checkpoints_of_training_runs_are_measured_as_they_are(tmp_path: Path) -> None:
@@ -226,6 +229,16 @@ def test_runs_are_trained_resumed_and_shown(tmp_path: Path, capsys: pytest.Captu
     assert "the loss is" in table[3]
     with pytest.raises(ValueError, match="there are no runs in"):
         app(["status", str(tmp_path / "nothing")])
+
+
+def test_a_run_of_a_monitor_is_recorded_and_not_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monitor = rs.Monitor(mlp(2, 4, 2), {"train": torch.randn(5, 2)}, measures=["good_units"], run=tmp_path / "mine")
+    monitor(7, loss=0.5, test_accuracy=0.25)
+    for state, close in (("running", monitor.close), ("recorded", None)):
+        app(["status", str(tmp_path)])
+        assert capsys.readouterr().out.splitlines()[1].split()[1:] == [state, "7", "1", "0.5", "0.25"]
+        if close:
+            close()
 
 
 def test_what_a_user_can_mend_is_said_in_one_line(tmp_path: Path) -> None:

@@ -187,6 +187,12 @@ def test_a_second_monitor_on_a_directory_is_refused(tmp_path: Path) -> None:
     again = rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"], run=tmp_path / "run", resume=True)
     assert again(0) is None, "recorded before"
     assert again(1) is not None
+    again.close()
+    with pytest.raises(ValueError, match="does not go on: its probes are others"):
+        rs.Monitor(network(), {"train": POINTS + 1}, run=tmp_path / "run", resume=True)
+    with pytest.raises(ValueError, match="its model and probes are others"):
+        rs.Monitor(nn.Linear(POINTS[0].numel(), 1), {"test": POINTS}, run=tmp_path / "run", resume=True)
+    rs.Run.resume(tmp_path / "run").close()  # it is not locked
 
 
 def test_a_budget_thins_the_records_and_says_so() -> None:

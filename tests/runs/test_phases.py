@@ -201,6 +201,16 @@ def test_steps_are_whole_and_those_of_records() -> None:
     assert fractions.memorised == 2.75 and "memorised at step 2.75" in str(fractions)
 
 
+def test_a_test_accuracy_that_still_rises_has_its_last_value_as_final_level() -> None:
+    steps = [0, 10, 100, 1000, 2000, 4000, 8000, 16000]
+    train = [0.1, 0.5, 1, 1, 1, 1, 1, 1]
+    rising = rs.phases(steps, np.linspace(1, 2, 8), train_accuracy=train, test_accuracy=[0.1] * 5 + [0.3, 0.6, 0.9])
+    assert rising.generalised == 16000 and rising.grokked
+    end = [0.1] * 3 + [0.3, 0.9, 0.9, 0.9, 0.2]
+    fallen = rs.phases(steps, np.linspace(1, 2, 8), train_accuracy=train, test_accuracy=end)
+    assert fallen.generalised == 2000  # a single record at the end does not count
+
+
 @pytest.mark.parametrize(("memorised", "generalised"), [(25, 15), (15, 15), (15, 16), (20, 22), (15, 99), (99, 15)])
 def test_a_run_that_does_not_grok_has_no_delay_and_says_so(memorised: int, generalised: int) -> None:
     """Test accuracy first, both together, one record apart, less than twice as late, or one of them never."""

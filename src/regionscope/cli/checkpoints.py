@@ -199,7 +199,7 @@ def measure(
         "robust_accuracy": {"bounds": box_of([data])},
     }
     asked = {name: {**measure_named(name).defaults, **told.get(name, {})} for name in chosen}
-    planned = planned_measures(net, data, asked, seconds=seconds, given=told)
+    planned = planned_measures(net, data, asked, seconds=seconds, given=told, optional=not measures)
     if plan:
         output.result(f"{net!r}, {len(data)} points\n\n{planned}", planned.to_dict())
         return
@@ -207,6 +207,8 @@ def measure(
         output.remark(f"{planned}\n")
     rows = []
     for name, how in planned.measures.items():
+        if not how.points:  # left out, as the plan says
+            continue
         x, y = data[: how.points], None if classes is None else classes[: how.points]
         found = measure_named(name).estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
         options = measure_named(name).effective(how.options)
@@ -335,7 +337,8 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
     body = [head]
     for row in rows:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
-        kind = f"exact at each of {row['n']} points" if row["exact"] else f"estimated at {row['n']} points"
+        bound = "a lower bound at each of" if "lower bound" in row["quantity"] else "estimated at"
+        kind = f"{'exact at each of' if row['exact'] else bound} {row['n']} points"
         said = ", ".join(filter(None, [kind, row["options"]]))
         body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, said])
     return aligned(body)

@@ -122,7 +122,8 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
     found = _runs([path])
     body = [["run", "state", "step", "of", "records", "loss", "train", "test"]]
     for run in found:
-        now = run.status
+        last = {"step": run.steps[-1], **run.read(run.steps[-1]).scalars} if run.steps else {}
+        now = last | run.status
         scores = [f"{now[name]:.4g}" if name in now else "" for name in ("loss", "train_accuracy", "test_accuracy")]
         steps = [str(now.get("step", "")), str(now.get("steps", ""))]
         body.append([str(run.path), training.run_state(run), *steps, str(len(run.steps)), *scores])

@@ -78,8 +78,9 @@ class Plan:
             words = ", ".join(f"{option} {value}" for option, value in planned.chosen.items())
             rows.append([name, str(planned.points), f"{planned.seconds:.1f}", words if planned.points else "left out"])
         end = f"about {self.seconds:.1f} s in all"
-        if self.changed:
-            end += f", to keep within {self.limit:g} s; as asked for it would take about {self.whole:.0f} s"
+        if self.changed and self.limit is not None:
+            aim = "to keep within" if self.seconds <= self.limit else "more than the"
+            end += f", {aim} {self.limit:g} s; as asked for it would take about {self.whole:.0f} s"
         return f"{aligned(rows)}\n{end}"
 
 
@@ -127,7 +128,7 @@ def usual_plans(net: Network, points: int, seconds: float, seconds_per_record: f
         if measure.watching is not None and not measure.needs_labels
     }
     return (
-        planned_measures(net, x, once, seconds=seconds, sizes=[points]),
+        planned_measures(net, x, once, seconds=seconds, sizes=[points], optional=True),
         planned_measures(net, x, again, seconds=seconds_per_record, sizes=[points], optional=True),
     )
 

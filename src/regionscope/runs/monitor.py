@@ -219,7 +219,14 @@ class Monitor(Facts):
     def _run_at(self, run: str | Path | Run | None, resume: bool) -> Run | None:
         if run is None or isinstance(run, Run):
             return run
-        return Run.resume(run) if resume else Run.create(run, self.config)
+        if not resume:
+            return Run.create(run, self.config)
+        found, own = Run.resume(run), self.config
+        differ = [what for what in ("model", "probes") if found.config.get(what, own[what]) != own[what]]
+        if differ:
+            found.close()
+            raise ValueError(f"the run in {run} does not go on: its {' and '.join(differ)} are others")
+        return found
 
     @property
     def config(self) -> dict[str, Any]:

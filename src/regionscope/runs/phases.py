@@ -255,7 +255,8 @@ def _first_step(t: Floats, accuracy: Floats, level: float, *, of_final: bool = F
     if len(t) < SMOOTHED:
         return None
     middle = np.median([accuracy[:-2], accuracy[1:-1], accuracy[2:]], axis=0)
-    smooth = np.concatenate([accuracy[:1], middle, middle[-1:]])
+    last = np.median([accuracy[-1], middle[-1], 3 * middle[-1] - 2 * middle[-2:][0]])  # Tukey's rule for the end
+    smooth = np.concatenate([accuracy[:1], middle, [last]])
     if of_final and smooth[-1] < smooth[0] + 0.05:
         return None
     level = level * smooth[-1] if of_final else level

@@ -317,7 +317,8 @@ def check_no_run(path: str | Path) -> None:
     """An error if there is a run in a directory."""
     if (Path(path) / "run.json").exists():
         raise RunExists(
-            f"there is a run in {path} already; take another name, resume it, or overwrite it with --overwrite"
+            f"there is a run in {path} already; take another name, resume it, or overwrite it (on the command line with"
+            " --overwrite, in Python with Run.create(path, config, overwrite=True))"
         )
 
 

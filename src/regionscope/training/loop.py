@@ -106,15 +106,18 @@ def run_model(run: Run, step: int | None = None) -> nn.Module:
 
 
 def run_state(run: Run) -> str:
-    """running, finished, stopped, failed, or killed if it says that it runs but nobody writes to it."""
-    state = str(run.status.get("state", "running"))
-    if state != "running":
+    """running, finished, stopped, failed, or killed if it says that it runs but nobody writes to it.
+
+    A run of a monitor in somebody's own training says nothing: it is recorded, or running if it is being written to.
+    """
+    state = str(run.status.get("state", "recorded"))
+    if state not in ("running", "recorded"):
         return state
     try:
         writer_lock(run.path).release()
     except RunLocked:
         return "running"
-    return "killed"
+    return "killed" if state == "running" else state
 
 
 # the loop
