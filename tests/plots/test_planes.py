@@ -285,4 +285,4 @@ def test_vector_files_hold_very_many_cells_as_dots(tmp_path: Path, monkeypatch: 
     figure_of(cells.plot()).savefig(tmp_path / "dots.svg")
     drawn = [(tmp_path / name).read_text() for name in ("lines.svg", "dots.svg")]
     assert ["<image" in text for text in drawn] == [False, True]
-    assert drawn[0].count("L ") - drawn[1].count("L ") == (cells.edges.site >= 0).sum() > 100
+    assert drawn[0].count("L ") - drawn[1].count("L ") > len(cells)
