@@ -30,10 +30,12 @@ class RegionScopeTrainerCallback(TrainerCallback):
         Trainer(model, ..., callbacks=[RegionScopeTrainerCallback({"train": x}, measures=["total_variation"])])
 
     `network` says how to call the model: a function from it to a function of tensors, such as
-    `lambda model: lambda x: model(pixel_values=x).logits`, or the name of an attribute. The other options are those of
-    `Monitor`. Steps are the Trainer's `global_step`, 0 before training; with each goes what the Trainer logged at that
-    very step. What is measured enters the Trainer's log, and so all that `report_to` names, at the same step. If
-    training fails, the Trainer does not tell: call `close()` before you go on.
+    `lambda model: lambda x: model(pixel_values=x).logits`, or the name of an attribute. Regions lie where inputs are
+    numbers: of a language model that is behind the embedding, at points `model.get_input_embeddings()(tokens)` with
+    `lambda model: lambda x: model(inputs_embeds=x).logits`. The other options are those of `Monitor`. Steps are the
+    Trainer's `global_step`, 0 before training; with each goes what the Trainer logged at that very step. What is
+    measured enters the Trainer's log, and so all that `report_to` names, at the same step. If training fails, the
+    Trainer does not tell: call `close()` before you go on.
     """
 
     def __init__(self, probes: Mapping[str, Probe], *, network: Choice = logits, **options: Any) -> None:

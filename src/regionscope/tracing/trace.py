@@ -95,7 +95,7 @@ def _checked_example(model: Model, example: Any) -> Tensor:
             )
         x = x.to(device, dtype)
     if not math.isfinite(x.sum()) and not torch.isfinite(x).all():
-        raise ValueError("example holds NaN or infinite values")
+        raise ValueError("the example, or the first of the points, holds NaN or infinite values")
     return x.detach()
 
 
