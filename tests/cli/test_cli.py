@@ -66,7 +66,7 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
     picture = (tmp_path / "a.svg").read_text()
     svg = "{http://www.w3.org/2000/svg}"
     lines = [g for g in ElementTree.fromstring(picture).iter(f"{svg}g") if g.get("id", "").startswith("LineCollection")]
-    drawn = [sum(path.get("d", "").count("L") for path in g.iter(f"{svg}path")) for g in lines]
+    drawn = [sum(path.get("d", "").count("M") for path in g.iter(f"{svg}path")) for g in lines]
     boundary = len(cells.decision_boundary().segments)
     assert drawn == [(cells.edges.site >= 0).sum(), boundary, boundary]  # the latter with a rim
     assert picture.count("<image") == 3  # the digits that the plane passes through

@@ -5,10 +5,15 @@ import sys
 import warnings
 from typing import Any
 
+SECONDS = "10"
+
 
 def main() -> None:
     """Run the command line; what a user can mend is said in one line."""
     warnings.showwarning = _say_warning
+    if not sys.stderr.isatty():  # in a file, bars only of what takes long, and now and then
+        os.environ.setdefault("TQDM_DELAY", SECONDS)
+        os.environ.setdefault("TQDM_MININTERVAL", SECONDS)
     try:
         from regionscope.cli.commands import app  # for seconds, in which Ctrl-C is no error either
 

@@ -33,8 +33,8 @@ class Output:
 
     @property
     def bar(self) -> bool:
-        """Whether bars are drawn: for somebody who looks."""
-        return sys.stderr.isatty() and not self.quiet
+        """Whether bars are drawn."""
+        return not self.quiet
 
     def remark(self, text: str) -> None:
         """What a user should know; beside JSON it goes where errors go."""
