@@ -79,8 +79,7 @@ class Estimate:
 
     @property
     def _kind(self) -> str:
-        bound = "a lower bound" if "lower bound" in self.quantity else "estimated"
-        return "exact at each point" if self.exact else bound
+        return "exact at each point" if self.exact else kind_of_error(self.quantity)
 
     def __float__(self) -> float:
         return self.mean
@@ -167,6 +166,11 @@ class Share(Estimate):
     def to_dict(self) -> dict[str, Any]:
         """With the interval at 95 %."""
         return {**super().to_dict(), "interval": list(self.interval())}
+
+
+def kind_of_error(quantity: str) -> str:
+    """What a number that is not exact is, by what `quantity` says of it."""
+    return "a lower bound" if "lower bound" in quantity else "estimated"
 
 
 def wilson_interval(share: float, n: int, deviations: float) -> tuple[float, float]:

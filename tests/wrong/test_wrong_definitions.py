@@ -191,7 +191,8 @@ def test_total_variation_of_what_enters_the_first_bend_twice() -> None:
 
         def forward(self, x: Tensor) -> Tensor:
             h = self.first(x)
-            return self.last(torch.maximum(h, h.mean(1, keepdim=True)).relu())  # type: ignore[no-any-return]
+            found: Tensor = self.last(torch.maximum(h, h.mean(1, keepdim=True)).relu())
+            return found
 
     torch.manual_seed(0)
     model, x = Compared().double(), torch.randn(5, 8, dtype=D)
@@ -213,7 +214,8 @@ def test_batch_norm_of_one_point_whose_memory_is_laid_out_by_channels() -> None:
 
         def forward(self, x: Tensor) -> Tensor:
             h = self.norm(self.first(x).reshape(-1, 2, 3, 2).movedim(3, 1))
-            return self.last(h.reshape(-1, 12)).relu()  # type: ignore[no-any-return]
+            found: Tensor = self.last(h.reshape(-1, 12)).relu()
+            return found
 
     torch.manual_seed(0)
     model, x = Channels().double().eval(), torch.randn(6, 5, dtype=D)

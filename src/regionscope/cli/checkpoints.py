@@ -16,6 +16,7 @@ from regionscope.cli.places import check_points_files, chosen_plane, chosen_poin
 from regionscope.measures.attacks import box_of
 from regionscope.measures.plans import planned_measures, usual_measures
 from regionscope.measures.table import MEASURES, measure_label, measure_named
+from regionscope.results import kind_of_error
 from regionscope.tables import aligned, write_rows
 
 TOLD_BY_FILE = Given()
@@ -110,12 +111,12 @@ def regions(
 
 def _regions_in_words(cells: rs.PlaneCells, certificate: rs.Certificate) -> str:
     layers = ", ".join(f"{length:.4g}" for length in cells.boundary_length())
-    exact = "exact" if cells.exact else f"NOT exact: {cells.undecided:,} signs are not proved"
+    kind = "exact" if cells.exact else f"NOT exact: {cells.undecided:,} signs are not proved"
     exactly = (
         "" if certificate.checked_exactly is None else f", {certificate.checked_exactly} cells in exact arithmetic"
     )
     return (
-        f"{len(cells):,} linear regions, {len(cells.vertices):,} vertices ({exact})\n"
+        f"{len(cells):,} linear regions, {len(cells.vertices):,} vertices ({kind})\n"
         f"length of the boundaries by layer: {layers}\n"
         f"certificate {'holds' if certificate.holds else 'FAILS'}: area to {certificate.area_error:.0e},"
         f" Euler's formula, every pattern by a forward pass{exactly};"
@@ -337,8 +338,8 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
     body = [head]
     for row in rows:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
-        bound = "a lower bound at each of" if "lower bound" in row["quantity"] else "estimated at"
-        kind = f"{'exact at each of' if row['exact'] else bound} {row['n']} points"
+        error = f"{kind_of_error(row['quantity'])} at {row['n']} points"
+        kind = f"exact at each of {row['n']} points" if row["exact"] else error
         said = ", ".join(filter(None, [kind, row["options"]]))
         body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, said])
     return aligned(body)

@@ -17,7 +17,7 @@ from regionscope.geometry.modular import reduced, remainders
 from regionscope.geometry.patterns import PatternBlock, PatternTable, owners
 from regionscope.geometry.segments import Segments
 from regionscope.geometry.sweep import exact, sweep
-from regionscope.geometry.swept import Sweep
+from regionscope.geometry.swept import Swept
 from regionscope.points import as_tensor
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.network import Network, as_rows
@@ -279,7 +279,7 @@ def _steps(curve: Tensor) -> Floats:
 
 
 def _gathered(
-    net: Network, curve: Tensor, made: Segments, all_patterns: Words | PatternTable, swept: Sweep, number: int
+    net: Network, curve: Tensor, made: Segments, all_patterns: Words | PatternTable, swept: Swept, number: int
 ) -> LineCells:
     """The cells of one curve: pieces in order, those with the same pattern joined, those without length left out."""
     assert swept.outputs is not None

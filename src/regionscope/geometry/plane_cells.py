@@ -21,7 +21,7 @@ from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.subdivision import Subdivision, mean_corners, subdivide
 from regionscope.geometry.sweep import exact
-from regionscope.geometry.swept import Sweep
+from regionscope.geometry.swept import Swept
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Indices, Ints, Model
@@ -265,7 +265,7 @@ def plane_cells(
     the network in blocks, and their order is that of the blocks.
 
     On which side of a boundary a vertex lies is proved by a bound on the rounding of its value, or settled in exact
-    arithmetic, however long that takes; `undecided` counts what neither can do, `exact` says whether that is nothing.
+    arithmetic, for up to 4e12 products; `undecided` counts what neither can do, `exact` says whether that is nothing.
     `certified` promises so, or raises `Undecided`. See docs/exactness.md.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
@@ -287,7 +287,7 @@ def plane_cells(
     return _finished(plane, net, made, sweep)
 
 
-def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Sweep) -> PlaneCells:
+def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> PlaneCells:
     mesh, (offsets, corners, _) = made.mesh, made.loops()
     ends, sides = mesh.origin.reshape(-1, 2), mesh.face.reshape(-1, 2)
     site, unit = owners(mesh.label, sweep.boundaries)

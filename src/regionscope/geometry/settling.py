@@ -25,7 +25,7 @@ from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats, Indices, Ints
 
 ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
-WORK = 4e12  # products in exact arithmetic that one sweep may spend: an hour or so
+WORK = 4e12  # products in exact arithmetic that one sweep may spend
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from regionscope.geometry.predicates import EPS, MISPLACED
 from regionscope.geometry.rows import enlarged
 from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import sweep
-from regionscope.geometry.swept import Sweep
+from regionscope.geometry.swept import Swept
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
@@ -407,7 +407,7 @@ def subdivide(
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
-) -> tuple[Subdivision, Sweep]:
+) -> tuple[Subdivision, Swept]:
     """Cut the domains of all planes, together, by all sites of a frozen network."""
     if planes.origins.shape[1] != math.prod(net.input_shape):
         raise ValueError(f"the plane lies among inputs with {planes.origins.shape[1]} entries, not {net.input_shape}")

@@ -22,7 +22,7 @@ from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable, numbered
 from regionscope.geometry.predicates import SHIFT, words
 from regionscope.geometry.settling import Still, cut_by_site
-from regionscope.geometry.swept import ENTRIES_AT_ONCE, Sweep
+from regionscope.geometry.swept import ENTRIES_AT_ONCE, Swept
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once, return_freed_memory
 from regionscope.progress import tqdm
@@ -43,7 +43,7 @@ class CellBlock:
     """
 
     cells: Any  # a Complex
-    swept: Sweep
+    swept: Swept
     site: int = 0
     advanced: bool = False
     share: float = 1.0
@@ -79,7 +79,7 @@ def sweep(
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
-) -> Sweep:
+) -> Swept:
     """Cut the cells of a complex by all sites of a frozen network, one after another.
 
     What would take more than its share of `memory` bytes goes on in blocks, depth first, that are joined at the end.
@@ -87,7 +87,7 @@ def sweep(
     boundaries = _boundaries(net, up_to_layer)
     way, budget = route(net, boundaries), Budget(memory)
     budget.check(max((_vertex_bytes(part, b) for part, b in zip(way.parts, boundaries, strict=True)), default=0))
-    swept = Sweep(net, cells.start(), boundaries, certified)
+    swept = Swept(net, cells.start(), boundaries, certified)
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", disable=not show_progress)
     waiting, done = [CellBlock(cells, swept)], list[Finished]()
@@ -227,7 +227,7 @@ def _is_last_round(boundaries: Boundaries, all_of_them: list[Boundaries]) -> boo
     return [b for b in all_of_them if b.tournament == boundaries.tournament][-1] is boundaries
 
 
-def _finish(cells: Complex, swept: Sweep, last: Boundaries) -> None:
+def _finish(cells: Complex, swept: Swept, last: Boundaries) -> None:
     """Note who has won a tournament in each cell, and join the cells that only its earlier rounds had cut."""
     rounds = [b for b in swept.boundaries if b.tournament == last.tournament]
     assert last.tournament is not None
@@ -260,7 +260,7 @@ def _played(
     return np.concatenate(won), met
 
 
-def _place_exactly(cells: Complex, swept: Sweep) -> None:
+def _place_exactly(cells: Complex, swept: Swept) -> None:
     """Put vertices that rounding may have moved far where exact arithmetic has them, with the outputs there."""
     far = cells.misplaced(swept.doubt[:, SHIFT + 1])
     if len(far) == 0:

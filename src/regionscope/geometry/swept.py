@@ -40,7 +40,7 @@ COMPARISONS = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "sign", "argmax", "
 ENTRIES_AT_ONCE = 1 << 18  # floats of a state that go through a part of the network together: they stay in the heap
 
 
-class Sweep:
+class Swept:
     """What a sweep carries from site to site: values at all vertices, how far they may be off, what cells are above.
 
     After it, `outputs` are those of the network at the vertices; None if it stopped at a layer.
@@ -241,7 +241,7 @@ class Sweep:
         rows = 8 * self.vertices * sum(r.width for r in self.state)
         return rows + 8 * DOUBTS * self.vertices + self.lineage.nbytes
 
-    def part(self, vertices: Indices, cells: Indices) -> "Sweep":
+    def part(self, vertices: Indices, cells: Indices) -> "Swept":
         """What is carried of some of the vertices and cells."""
         part = copy.copy(self)
         part.vertices = len(vertices)

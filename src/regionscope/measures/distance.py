@@ -216,32 +216,32 @@ def _settled(
         same = constant_in_their_regions(net, values, asked, otherwise=True)
         flat[point, place] = same.to(flat.device)
         if not same.all():
-            found = _with_exact_ones(net, x, found, values, asked[~same], (point[~same], place[~same]), norm)
+            found = _with_exact_ones(net, x, found, values, point[~same], place[~same], norm)
     return found, list(flat.split([site.units for site in net.sites], dim=1))
 
 
 def _with_exact_ones(
-    net: Network, x: Tensor, found: list[tuple[Tensor, Tensor]], values: list[Tensor], asked: Tensor,
-    at: tuple[Tensor, Tensor], norm: str,
+    net: Network, x: Tensor, found: list[tuple[Tensor, Tensor]], values: list[Tensor], point: Tensor, place: Tensor,
+    norm: str,
 ) -> list[tuple[Tensor, Tensor]]:  # fmt: skip
-    """Values and slopes, those of some units, `asked` for by their points and entries, `at` these places, exact.
+    """Values and slopes, exact where they are those of these points at these places among all units.
 
     Of a network in single precision, double precision comes first, and is often enough.
     """
     if x.dtype is torch.float64:
+        asked = torch.stack([point, *_named(net, point, place)], dim=1)
         z, gradients = exact_numbers(net, x.detach().cpu(), values, asked)
-        exact = z, torch.linalg.vector_norm(gradients, ord=NORMS[norm], dim=1)
+        slopes = torch.linalg.vector_norm(gradients, ord=NORMS[norm], dim=1)
     else:
-        points, row = at[0].unique(return_inverse=True)
+        points, row = point.unique(return_inverse=True)
         precise = x.detach().cpu().double()[points]
         routes = Routes(net, _directions_for(net, norm))
         better, _ = _settled(net, precise, _values_and_slopes(routes, precise, norm), norm)
-        z, slopes = (torch.cat(part, dim=1)[row, at[1]] for part in zip(*better, strict=True))
-        exact = z, slopes
-    place = tuple(i.to(x.device) for i in at)
+        z, slopes = (torch.cat(part, dim=1)[row, place] for part in zip(*better, strict=True))
+    at = point.to(x.device), place.to(x.device)
     units = [z.shape[1] for z, _ in found]
     whole = (torch.cat(part, dim=1) for part in zip(*found, strict=True))
-    written = (old.index_put(place, new.to(old)).split(units, dim=1) for old, new in zip(whole, exact, strict=True))
+    written = (old.index_put(at, new.to(old)).split(units, dim=1) for old, new in zip(whole, (z, slopes), strict=True))
     return list(zip(*written, strict=True))
 
 

@@ -119,7 +119,7 @@ def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
 
 
 def _joined(segments: Floats) -> list[Floats]:
-    """Segments (n, 2, 2) as paths of many, with gaps between: less than half of the room in vector files."""
+    """Segments (n, 2, 2) as paths of many, with gaps between: they take less room in vector files."""
     gaps = np.full((len(segments), 1, 2), np.nan)
     return [
         np.concatenate([part, gap], axis=1).reshape(-1, 2)

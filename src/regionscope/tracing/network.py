@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regionscope.points import as_tensor
 from regionscope.tables import aligned, html_table
+from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.program import Held, OnValue, Program
 from regionscope.types import Array
 
@@ -58,7 +59,7 @@ class Site:
     @property
     def competes(self) -> bool:
         """Whether its units are the differences of two competitors, as in max-pooling, maxout and `maximum`."""
-        return self.tournament is not None or self.kind in ("maximum", "minimum")
+        return self.tournament is not None or self.kind in PAIRWISE.values()
 
 
 @dataclass(frozen=True)
