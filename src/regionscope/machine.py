@@ -2,9 +2,10 @@
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -47,8 +48,44 @@ def in_threads(function: Callable[[Part], Found], parts: Iterable[Part]) -> Iter
     >>> list(in_threads(abs, [-1, 2]))
     [1, 2]
     """
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+    if (threads := torch.get_num_threads()) == 1:
+        yield from map(function, parts)
+        return
+    with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(function, parts)
+
+
+def one_core_each(tasks: Sequence[Callable[[], Found]]) -> Iterator[Found]:
+    """What tasks return, in their order; as many at a time as torch takes cores, each on one core.
+
+    For many small tasks: torch's threads wait for the next operation without sleep, and take the cores of others. If
+    there are fewer tasks than cores, they are done one after another, each on all. So they are, in its own thread, if
+    the caller has set more for that than whether gradients are enabled.
+
+    >>> list(one_core_each([lambda: 1, lambda: 2]))
+    [1, 2]
+    """
+    cores, gradients = torch.get_num_threads(), torch.is_grad_enabled()
+    if cores == 1 or len(tasks) < cores or _own_settings():
+        yield from (task() for task in tasks)
+        return
+
+    def done(task: Callable[[], Found]) -> Found:
+        with torch.set_grad_enabled(gradients):
+            return context.copy().run(task)
+
+    context = copy_context()  # numpy's handling of errors is in it
+    try:
+        with ThreadPoolExecutor(min(cores, len(tasks)), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield from pool.map(done, tasks)
+    finally:
+        torch.set_num_threads(cores)  # else threads that others make later have one
+
+
+def _own_settings() -> bool:
+    """Whether torch does something else in this thread than in a new one."""
+    modes = torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack()
+    return bool(modes) or torch.is_inference_mode_enabled() or torch.is_autocast_enabled("cpu")
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """Monitoring: complete, harmless and within its means."""
 
 import json
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
 
 import regionscope as rs
+from regionscope.machine import one_core_each
 from regionscope.runs import watched
 
 POINTS = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
@@ -371,3 +375,55 @@ def test_what_is_no_number_is_refused_with_what_a_measure_returns(returned: Any,
 def test_points_without_a_name_are_refused() -> None:
     with pytest.raises(TypeError, match=r'probes are sets of points by name, such as {"train": x}, got Tensor'):
         rs.Monitor(network(), POINTS)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def two_cores() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def usual_record(own: Any = lambda model, points: 1.0) -> dict[str, Any]:
+    probes = {"train": POINTS, "test": POINTS + 0.1, "far": 10 * POINTS}
+    record = rs.Monitor(network(), probes, measures=[*watched.USUAL, "good_units"], strict=True)(0)
+    assert record is not None
+    rs.Monitor(network(), probes, measures={"own": own}, strict=True)(0)
+    return record.flat()
+
+
+def test_a_record_has_the_same_numbers_on_one_core_and_on_several(two_cores: None, monkeypatch: Any) -> None:
+    workers = []
+    part = watched._part
+    monkeypatch.setattr(watched, "_part", lambda *args: (workers.append(threading.get_ident()), part(*args))[1])
+    several = usual_record()
+    assert threading.get_ident() not in workers
+    torch.set_num_threads(1)
+    workers.clear()
+    assert usual_record() == several
+    assert set(workers) == {threading.get_ident()}
+
+
+def test_measures_on_several_cores_leave_torch_its_cores(two_cores: None) -> None:
+    usual_record()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result() == torch.get_num_threads() == 2
+
+
+def test_measures_of_ones_own_are_called_in_the_callers_thread(two_cores: None) -> None:
+    threads = []
+    usual_record(lambda model, points: float(threads.append(threading.get_ident()) is None))
+    assert threads == 3 * [threading.get_ident()]
+
+
+@pytest.mark.parametrize("settings", [torch.inference_mode, torch.no_grad, lambda: torch.device("cpu")])
+def test_what_is_set_for_the_callers_thread_holds_in_all_measures(two_cores: None, settings: Any) -> None:
+    seen = []
+
+    def task() -> None:
+        seen.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+
+    with settings():
+        list(one_core_each(3 * [task]))
+        assert seen == 3 * [(torch.is_grad_enabled(), torch.is_inference_mode_enabled())]

@@ -166,17 +166,18 @@ def one_round(
     """
     noise, chosen = _drawn(route.net, x, scales, number, numbers)
     vectors = None if route.along.exact else route.along.drawn(x, (number, len(noise)), numbers)  # (n, r, d)
-    order, sides = route.order(x), []
-    for side, sign in enumerate((1.0, -1.0) if antithetic else (1.0,)):
-        signed = [sign * d for d in noise]
-        parts = []
-        for rows in order.split(at_once):
-            along = None if vectors is None else vectors[rows].transpose(0, 1)
-            parts.append(unit_densities(route, x[rows], scales, [d[rows] for d in signed], density, along))
-        weights = [torch.cat(site)[order.argsort()] for site in zip(*parts, strict=True)]
-        good = None if usual is None else good_sums(route.net, x, signed, weights, chosen[:, side::2], usual)
-        sides.append(summed(weights) if good is None else good)
-    return torch.stack(sides).mean(dim=0)
+    if antithetic:  # both sides together, one after the other
+        noise, chosen = [torch.cat([d, -d]) for d in noise], torch.cat([chosen[:, ::2], chosen[:, 1::2]])
+        x, vectors = torch.cat([x, x]), None if vectors is None else torch.cat([vectors, vectors])
+    else:
+        chosen = chosen[:, ::2]
+    order, parts = route.order(x), []
+    for rows in order.split(at_once):
+        along = None if vectors is None else vectors[rows].transpose(0, 1)
+        parts.append(unit_densities(route, x[rows], scales, [d[rows] for d in noise], density, along))
+    weights = [torch.cat(site)[order.argsort()] for site in zip(*parts, strict=True)]
+    found = summed(weights) if usual is None else good_sums(route.net, x, noise, weights, chosen, usual)
+    return found.view(2 if antithetic else 1, -1, found.shape[1]).mean(dim=0)
 
 
 def _all_rounds(

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from regionscope.measures.draws import Draws
-from regionscope.measures.tangents import Tangent, gram_of
+from regionscope.measures.tangents import FEW, Tangent, gram_of
 from regionscope.tracing.lifting import Shape, lifted, with_dimensions
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.operations import bend, linear_arguments
@@ -371,9 +371,9 @@ class Route:
     def order(self, points: Tensor) -> Tensor:
         """In which to take the points, so that those followed together have about as many open units at first.
 
-        The same for all methods, so that they draw the same noise.
+        It matters only where the open ones are picked, as `Tangent.times` does.
         """
-        if self.bottleneck is None:
+        if self.bottleneck is None or len(self.along.vectors) < FEW:
             return torch.arange(len(points), device=points.device)
         opened = [as_rows(self.first.run(x)[0] > 0).sum(dim=1) for x in points.split(1024)]
         return torch.cat(opened).argsort(stable=True)

@@ -1,10 +1,12 @@
 """What a monitor watches: measures at probes and exact regions on planes; and what it sees there at one step."""
 
+import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from torch import Tensor, nn
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.inequalities.bound import Bound
+from regionscope.machine import one_core_each
 from regionscope.measures.attacks import box_of
 from regionscope.measures.plans import Plan, planned_measures
 from regionscope.measures.table import MEASURES, measure_named
@@ -27,7 +30,9 @@ from regionscope.types import Array, Model
 
 Probe = Array | tuple[Array, Array | None]  # points, perhaps with labels
 Function = Callable[..., Any]  # of the model and points: numbers, an Estimate, or anything with to_dict
+Place = tuple[str, str]  # a probe and a measure
 OWN = "a measure of your own returns a number, one a point, or an Estimate"
+SMALL = 1 << 14  # values at a point, of a network that does not keep several cores busy
 USUAL = tuple(name for name, m in MEASURES.items() if m.watching is not None and not m.needs_labels)
 
 
@@ -112,22 +117,19 @@ def observation(
     being measured. If the time that it may take is still to be seen to, `on_plan` hears how before it is measured.
     """
     start, model = time.perf_counter(), unwrapped(model)
-    found: dict[tuple[str, str], Any] = {}  # what each measure found at each probe, or why it did not
-    shared: dict[tuple[str, str], Any] = {}  # the same of the points of this process
+    found: dict[Place, Any] = {}  # what each measure found at each probe, or why it did not
     with evaluated(model):
         network = _networks_of(model, watched.allow_smooth)
         plan = leaders(_plan(model, watched, network)) if watched.limit is not None else None
         if plan is not None:
             on_plan(plan)
             watched = watched.following(plan.to_dict())
-        for probe, (points, labels) in watched.probes.items():
-            x, y = _on_its_device(model, points, labels)
-            for name, options in watched.measures.items():
+        probes = {probe: _on_its_device(model, *points) for probe, points in watched.probes.items()}
+        for (probe, (x, _)), (name, options) in product(probes.items(), watched.measures.items()):
+            if callable(options):
                 tell(f"measuring {name} at {probe}")
-                if callable(options):
-                    found[probe, name] = _outcome(partial(_own_finding, name, options, model, x))
-                else:
-                    shared[probe, name] = _outcome(partial(_part, name, network, x, y, watched.seed, options))
+                found[probe, name] = _outcome(partial(_own_finding, name, options, model, x))
+        shared = _parts_found(watched, probes, network, tell)
         cells = {}
         for name, plane in watched.planes.items() if leads() else ():
             tell(f"cutting plane {name}")
@@ -150,6 +152,38 @@ def observation(
         seconds=time.perf_counter() - start,
     )
     return Observation(record, regions, failures)
+
+
+def _parts_found(
+    watched: Watched, probes: Mapping[str, tuple[Tensor, Tensor | None]], network: Callable[[Tensor], Network],
+    tell: Callable[[str], None],
+) -> dict[Place, Any]:  # fmt: skip
+    """What the library's own measures found at the points of this process, or why they did not.
+
+    The model itself is called here only, before they begin. At a small network they are taken several at a time, each
+    on one core; a large one keeps all cores busy, and has memory for one.
+    """
+    own = {name: options for name, options in watched.measures.items() if not callable(options)}
+    networks = {probe: _outcome(partial(network, x)) for probe, (x, _) in probes.items() if own}
+    tasks = {
+        (probe, name): partial(_outcome, partial(_part, name, networks[probe], x, y, watched.seed, options))
+        for name, options in own.items()  # the first takes longest: it is begun first at all probes
+        for probe, (x, y) in probes.items()
+    }
+
+    def places() -> Iterator[Place]:
+        for probe, name in tasks:
+            tell(f"measuring {name} at {probe}")
+            yield probe, name
+
+    small = all(_is_small(net) for net in networks.values() if isinstance(net, Network))
+    outcomes = one_core_each(list(tasks.values())) if small else (task() for task in tasks.values())
+    found = dict(zip(places(), outcomes, strict=True))
+    return {place: found[place] for place in product(probes, own)}
+
+
+def _is_small(net: Network) -> bool:
+    return net.device.type == "cpu" and sum(map(math.prod, net.program.shapes.values())) <= SMALL
 
 
 # one measure
@@ -194,7 +228,7 @@ def _networks_of(model: Model | Network, allow_smooth: bool) -> Callable[[Tensor
 
 
 def _part(
-    name: str, network: Callable[[Tensor], Network], points: Tensor, labels: Tensor | None, seed: int,
+    name: str, network: Network | Exception, points: Tensor, labels: Tensor | None, seed: int,
     options: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """The estimate at those of the points that are for this process, if any; None also if labels are missing."""
@@ -203,7 +237,11 @@ def _part(
     options = dict(options)
     first = options.pop("points", None)
     x, y = points[:first][own_part()], None if labels is None else labels[:first][own_part()]
-    return MEASURES[name].estimate(network(points), x, y, seed=seed, **options) if len(x) else None
+    if not len(x):
+        return None
+    if isinstance(network, Exception):  # the model cannot be traced at this probe
+        raise network
+    return MEASURES[name].estimate(network, x, y, seed=seed, **options)
 
 
 def _together(parts: list[Any]) -> Finding | Exception | None:
