@@ -79,3 +79,10 @@ def test_a_clamp_whose_limits_cross_is_constant() -> None:
     net = rs.trace(lambda x: x + x.clamp(2, 1), torch.zeros(1, 2))
     assert net.sites == ()
     assert net.verify(torch.randn(3, 2)).holds
+
+
+@torch.no_grad()
+def test_of_equals_the_second_has_the_derivative_in_forward_mode_without_gradients_too() -> None:
+    net = rs.trace(lambda x: torch.maximum(x[:, :1], 3 * x[:, 1:]), torch.ones(1, 2))
+    x, along = torch.zeros(1, 2), torch.tensor([[1.0, 1.0]])
+    assert torch.func.jvp(net.outputs, (x,), (along,))[1].item() == 3.0

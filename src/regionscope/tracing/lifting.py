@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from regionscope.tracing.schemas import aten, schema
 from regionscope.tracing.steps import Step, Value, indices, resolved
@@ -72,12 +73,15 @@ def _pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
 
 def _larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """The larger or the smaller of two; of equals the second, whose derivative it has."""
-    compare = torch.gt if step.name in ("maximum", "fmax") else torch.lt
     most = max(values[i].dim() - (i in shapes) for i in step.used)
     a, b = (
         with_dimensions(values[v.index], most) if v.index in shapes else values[v.index]
         for v in (step.named["self"], step.named["other"])
     )
+    differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
+    if not differentiated:  # torch's own takes half the time, but of equals it has half of both derivatives
+        return [step.operation(a, b)]
+    compare = torch.gt if step.name in ("maximum", "fmax") else torch.lt
     return [torch.where(compare(a, b), a, b)]
 
 
