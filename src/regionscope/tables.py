@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -52,11 +53,12 @@ def html_table(rows: Sequence[Sequence[str]], about: str = "") -> str:
     return f"<table>{line(rows[0], 'th')}{''.join(line(row, 'td') for row in rows[1:])}</table>{below}"
 
 
-class Facts:
+class Facts(ABC):
     """What can say in a few words what it is, to those who print it and as a table in notebooks."""
 
+    @abstractmethod
     def _facts(self) -> dict[str, object]:
-        raise NotImplementedError
+        """What there is to say, by name."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'; '.join(f'{what}: {value}' for what, value in self._facts().items())})"

@@ -237,6 +237,10 @@ def test_a_run_of_a_monitor_is_recorded_and_not_killed(tmp_path: Path, capsys: p
     for state, close in (("running", monitor.close), ("recorded", None)):
         app(["status", str(tmp_path)])
         assert capsys.readouterr().out.splitlines()[1].split()[1:] == [state, "7", "1", "0.5", "0.25"]
+        app(["status", str(tmp_path), "--json"])
+        (told,) = json.loads(capsys.readouterr().out)
+        shown = {"state": state, "step": 7, "records": 1, "loss": 0.5, "test_accuracy": 0.25}
+        assert {name: told[name] for name in shown} == shown
         if close:
             close()
 

@@ -192,9 +192,9 @@ def test_a_second_monitor_on_a_directory_is_refused(tmp_path: Path) -> None:
     assert again(0) is None, "recorded before"
     assert again(1) is not None
     again.close()
-    with pytest.raises(ValueError, match="does not go on: its probes are others"):
+    with pytest.raises(ValueError, match="is of other probes; name another directory"):
         rs.Monitor(network(), {"train": POINTS + 1}, run=tmp_path / "run", resume=True)
-    with pytest.raises(ValueError, match="its model and probes are others"):
+    with pytest.raises(ValueError, match="is of another model and other probes"):
         rs.Monitor(nn.Linear(POINTS[0].numel(), 1), {"test": POINTS}, run=tmp_path / "run", resume=True)
     rs.Run.resume(tmp_path / "run").close()  # it is not locked
 
@@ -427,3 +427,18 @@ def test_what_is_set_for_the_callers_thread_holds_in_all_measures(two_cores: Non
     with settings():
         list(one_core_each(3 * [task]))
         assert seen == 3 * [(torch.is_grad_enabled(), torch.is_inference_mode_enabled())]
+
+
+def test_the_cost_of_a_resumed_run_is_that_of_its_new_records(tmp_path: Path) -> None:
+    def watched(resume: bool) -> rs.Monitor:
+        return rs.Monitor(
+            network(), {"train": POINTS}, measures=["good_units"], run=tmp_path / "run", resume=resume, checkpoints=False
+        )
+
+    with watched(False) as first:
+        first(0), first(1)
+    assert str(first.cost).startswith("2 records in ") and first.cost.earlier == 0
+    with watched(True) as second:
+        second(1), second(2)
+    assert str(second.cost).startswith("1 new records in ") and second.cost.earlier == 2
+    assert rs.Run.open(tmp_path / "run").status["monitoring"].startswith("1 new records in ")

@@ -120,18 +120,20 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
         How the result is printed.
     """
     found = _runs([path])
+    rows = [_status_of(run) for run in found]
     body = [["run", "state", "step", "of", "records", "loss", "train", "test"]]
-    for run in found:
-        last = {"step": run.steps[-1], **run.read(run.steps[-1]).scalars} if run.steps else {}
-        now = last | run.status
+    for now in rows:
         scores = [f"{now[name]:.4g}" if name in now else "" for name in ("loss", "train_accuracy", "test_accuracy")]
         steps = [str(now.get("step", "")), str(now.get("steps", ""))]
-        body.append([str(run.path), training.run_state(run), *steps, str(len(run.steps)), *scores])
-    reasons = [f"{run.path}: {run.status['reason']}" for run in found if "reason" in run.status]
-    output.result(
-        "\n".join([aligned(body), *reasons]),
-        [{**run.status, "run": run.path, "state": training.run_state(run), "records": len(run.steps)} for run in found],
-    )
+        body.append([str(now["run"]), now["state"], *steps, str(now["records"]), *scores])
+    reasons = [f"{now['run']}: {now['reason']}" for now in rows if "reason" in now]
+    output.result("\n".join([aligned(body), *reasons]), rows)
+
+
+def _status_of(run: Run) -> dict[str, Any]:
+    """What a run says of itself; of what it does not say, the numbers of its last record."""
+    last = {"step": run.steps[-1], **run.read(run.steps[-1]).scalars} if run.steps else {}
+    return {**last, **run.status, "run": run.path, "state": training.run_state(run), "records": len(run.steps)}
 
 
 def _runs(paths: Sequence[Path]) -> list[Run]:

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -26,7 +27,7 @@ DENSE = 2  # the same without
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Cells:
+class Cells(ABC):
     """Cells of a network, numbered, exact to the rounding of float64."""
 
     packed_patterns: Any  # Words (n, words); of cells found in blocks a `PatternTable`, which is indexed as such
@@ -91,42 +92,42 @@ class Cells:
     # what each kind of cells says of itself
 
     @property
+    @abstractmethod
     def centres(self) -> Floats:
         """A place inside each cell."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _points(self, places: Floats) -> Tensor:
         """The points of input space at places, (n, *input_shape)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _coordinates(self, places: Floats) -> Floats:
         """The coordinates of places in which maps are affine, (n, dimensions)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _axes(self, places: Floats) -> Tensor:
         """The directions in which coordinates go, (dimensions, *input_shape) or (dimensions, n, *input_shape)."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _size(self) -> float:
         """The norm of what points are computed from, which is rounded."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _reach(self, places: Floats) -> float:
         """A bound on the norms of the points at places."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _exact_points(self, places: Floats, p: int) -> Tensor:
         """The points modulo a prime, (n, entries)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _grid(self, places: Floats) -> Grid:
         """The grid that holds the points."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _arrays(self) -> dict[str, Any]:
         """What a file of these cells holds, the patterns and outputs apart."""
-        raise NotImplementedError
 
     # files
 

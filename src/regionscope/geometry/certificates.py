@@ -1,5 +1,6 @@
 """What can be checked about cells, checked by other means than those that found them."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,9 +40,9 @@ class Verdict(Facts):
         return not self.wrong
 
     @property
+    @abstractmethod
     def wrong(self) -> dict[str, float]:
         """The checks that failed, by name, with what they counted."""
-        raise NotImplementedError
 
     def _facts(self) -> dict[str, object]:
         return {

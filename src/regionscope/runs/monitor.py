@@ -37,16 +37,21 @@ class Logger(Protocol):
 
 @dataclass(frozen=True)
 class Cost:
-    """What monitoring has cost so far: seconds, their share of the training time, records made and left out."""
+    """What monitoring has cost so far: seconds, their share of the training time, records made and left out.
+
+    Of a run that was resumed, since then: `earlier` records were there before.
+    """
 
     seconds: float
     share: float
     records: int
     left_out: int
+    earlier: int = 0
 
     def __str__(self) -> str:
         thinned = f", {self.left_out} left out to keep the budget" if self.left_out else ""
-        return f"{self.records} records in {self.seconds:.1f} s, {self.share:.1%} of the training time{thinned}"
+        new = "new " if self.earlier else ""
+        return f"{self.records} {new}records in {self.seconds:.1f} s, {self.share:.1%} of the training time{thinned}"
 
 
 def log_steps(total: int, count: int) -> list[int]:
@@ -122,6 +127,7 @@ class Monitor(Facts):
         self.budget = budget
         self.run = self._run_at(run, resume) if leads() else None
         self._known = set(self.run.steps) if self.run else set()
+        self._earlier = len(self._known)
         self._spent = self._dearest = 0.0
         self._began: float | None = None
         self.tell: Callable[[str], None] = lambda what: None  # hears what is being measured
@@ -193,7 +199,8 @@ class Monitor(Facts):
     def cost(self) -> Cost:
         """What monitoring has cost so far."""
         training = self._training_time(time.perf_counter())
-        return Cost(self._spent, self._spent / training if training > 0 else 0.0, self._records, self._left_out)
+        share = self._spent / training if training > 0 else 0.0
+        return Cost(self._spent, share, self._records, self._left_out, self._earlier)
 
     def close(self) -> None:
         """Nothing more will be recorded."""
@@ -222,10 +229,11 @@ class Monitor(Facts):
         if not resume:
             return Run.create(run, self.config)
         found, own = Run.resume(run), self.config
-        differ = [what for what in ("model", "probes") if found.config.get(what, own[what]) != own[what]]
+        kept = {"model": "another model", "probes": "other probes"}
+        differ = [said for what, said in kept.items() if found.config.get(what, own[what]) != own[what]]
         if differ:
             found.close()
-            raise ValueError(f"the run in {run} does not go on: its {' and '.join(differ)} are others")
+            raise ValueError(f"the run in {run} is of {' and '.join(differ)}; name another directory")
         return found
 
     @property

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
+LINES = 14
 PLANES = 6
 WIDTH = 8.0  # inches
 
 
-def summary(run: Run, lines: int = 14) -> str:
+def summary(run: Run) -> str:
     """Some of the recorded steps, evenly chosen, with the means at the training points; what is left out is said."""
     rows = run.rows()
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -27,7 +28,7 @@ def summary(run: Run, lines: int = 14) -> str:
     names = ["step", *(n for n in ("loss", "train_accuracy", "test_accuracy") if n in columns)]
     names += [n for n in columns if n.startswith(f"{probe}/") and n.count("/") == 1]
     names += [n for n in columns if n.startswith("planes/")]
-    chosen = some_of(len(rows), lines)
+    chosen = some_of(len(rows), LINES)
     head = [_head(run, n.removeprefix(f"{probe}/")) for n in names]
     table = aligned([head, *[[_as_text(rows[i].get(name)) for name in names] for i in chosen]])
     return "\n".join([table, "", *_left_out(run, len(chosen), len(rows), probe, [p for p in probes if p != probe])])
