@@ -432,7 +432,12 @@ def test_what_is_set_for_the_callers_thread_holds_in_all_measures(two_cores: Non
 def test_the_cost_of_a_resumed_run_is_that_of_its_new_records(tmp_path: Path) -> None:
     def watched(resume: bool) -> rs.Monitor:
         return rs.Monitor(
-            network(), {"train": POINTS}, measures=["good_units"], run=tmp_path / "run", resume=resume, checkpoints=False
+            network(),
+            {"train": POINTS},
+            measures=["good_units"],
+            run=tmp_path / "run",
+            resume=resume,
+            checkpoints=False,
         )
 
     with watched(False) as first:
@@ -442,3 +447,37 @@ def test_the_cost_of_a_resumed_run_is_that_of_its_new_records(tmp_path: Path) ->
         second(1), second(2)
     assert str(second.cost).startswith("1 new records in ") and second.cost.earlier == 2
     assert rs.Run.open(tmp_path / "run").status["monitoring"].startswith("1 new records in ")
+
+
+def test_a_monitor_prints_the_means_of_a_record_if_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    monitor = rs.Monitor(network(), {"train": POINTS}, measures=["good_units"], show_progress=True)
+    record = monitor(3, loss=0.5)
+    assert record is not None
+    mean = record.probes["train"]["good_units"]["mean"]
+    assert capsys.readouterr().out == f"step 3: loss 0.5, train/good_units {mean:.4g}\n"
+
+
+def test_a_full_disk_ends_a_strict_monitor(tmp_path: Path) -> None:
+    monitor = rs.Monitor(network(), {"train": POINTS}, measures=["good_units"], run=tmp_path / "run", strict=True)
+    with full_disk(1), pytest.raises(OSError, match="File too large"):
+        monitor(0)
+
+
+def test_measures_of_ones_own_may_return_an_estimate_or_nothing() -> None:
+    measures: dict[str, Any] = {"variation": rs.total_variation, "nothing": lambda model, x: None}
+    record = rs.Monitor(network(), {"train": POINTS}, measures=measures, strict=True)(0)
+    assert record is not None
+    expected = rs.total_variation(network().eval(), POINTS)
+    assert list(record.probes["train"]) == ["variation"]
+    assert record.probes["train"]["variation"]["mean"] == pytest.approx(expected.mean, rel=1e-6)
+
+
+def test_functions_without_weights_are_watched_where_their_points_are() -> None:
+    record = rs.Monitor(torch.relu, {"x": POINTS.double()}, measures=["local_rank"], strict=True)(0)
+    assert record is not None
+    assert record.probes["x"]["local_rank"]["mean"] == POINTS.shape[1]
+
+
+def test_a_probe_that_is_one_point_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"probe 'one' must be a batch \(n, ...\), got shape \(4,\)"):
+        rs.Monitor(network(), {"one": POINTS[0]})

@@ -183,3 +183,8 @@ def test_a_report_shows_what_there_is(run: Run, tmp_path: Path) -> None:
     assert "crossings" in files[1].read_text() and "not recorded" in files[1].read_text()
     with pytest.raises(ValueError, match="nothing was recorded"):
         write_report(Run.create(tmp_path / "new", {}), tmp_path)
+
+
+def test_a_record_whose_findings_are_no_tables_is_none() -> None:
+    with pytest.raises(ValueError, match="probes of a record cannot be"):
+        Record.from_dict({"step": 0, "probes": {"train": {"rank": 3.0}}})

@@ -286,3 +286,10 @@ def test_a_whole_module_in_a_file_is_not_made_again(tmp_path: Path) -> None:
 def test_an_architecture_is_told_as_the_file_says_it(tmp_path: Path) -> None:
     path = saved(mlp([3, 4, 2], "tanh"), tmp_path / "net.safetensors", Architecture("mlp", "tanh"))
     assert loaded_model(path).assumed == f"{path}: mlp with tanh, as the file says"
+
+
+def test_a_network_without_weights_takes_an_empty_state_dict(tmp_path: Path) -> None:
+    torch.save({}, tmp_path / "none.pt")
+    assert isinstance(load_model(tmp_path / "none.pt", nn.ReLU), nn.ReLU)
+    with pytest.raises(ValueError, match=r"does not fit the network.*weight"):
+        load_model(tmp_path / "none.pt", nn.Linear(2, 3))

@@ -280,3 +280,32 @@ def test_a_full_disk_leaves_the_state_before_to_go_on_from(tmp_path: Path) -> No
         save_or_warn(run, 2, {"weight": torch.ones(100_000)}, {})
     state = run.latest_state()
     assert state is not None and state[0] == 1 and not state[1]["weight"].any()
+
+
+def test_a_loss_that_is_no_number_is_noticed_between_records_too(tmp_path: Path) -> None:
+    config = replace(SMALL, loss="mse", optimiser="sgd", lr=1e4, records=2)
+    with pytest.raises(TrainingFailed, match=r"the loss is (nan|inf) at step \d+"):
+        train(config, tmp_path / "run")
+    run = rs.Run.open(tmp_path / "run")
+    assert run.steps == [0] and 1 < run.status["step"] < 100
+
+
+def test_a_device_that_is_not_there_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    for device, reason in (("abacus", "device type"), ("meta:0:1", "Invalid device string")):
+        with pytest.raises(ValueError, match=f"device '{device}' cannot be used here: .*{reason}"):
+            train(SMALL, tmp_path / "run", device=device)
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_that_no_measure_takes_are_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    wrong = replace(SMALL, measures=("boundary_crossings",), options={"boundary_crossings": {"directions": 0}})
+    with pytest.raises(ValueError, match="cannot be measured so: .*directions"):
+        train(wrong, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_is_there_makes_room_only_if_asked_to(tmp_path: Path) -> None:
+    train(replace(SMALL, steps=3), tmp_path / "run")
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    again = train(replace(SMALL, steps=2), tmp_path / "run", overwrite=True)
+    assert again.steps == [0, 1, 2] and (tmp_path / "run" / "notes.txt").read_text() == "mine"

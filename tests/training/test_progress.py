@@ -1,5 +1,8 @@
 """What training says while it goes on."""
 
+import io
+import sys
+
 import pytest
 
 from regionscope.training import progress
@@ -41,3 +44,17 @@ def test_what_must_be_read_now_is_said_and_nothing_else_if_it_is_not_shown(capsy
         hidden.step(1.0, {})
         hidden.say(f"finishing step {hidden.current}, once more to stop now")
     assert capsys.readouterr().err == "finishing step 1, once more to stop now\n"
+
+
+def test_on_a_terminal_a_bar_says_what_is_measured_and_the_last_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress(0, 5, shown=True) as shown:
+        shown.measuring("measuring local_rank at train")
+        assert terminal.getvalue().splitlines()[-1].split("\r")[-1].startswith("measuring local_rank at train:   0%")
+        shown.step(0.25, {"train_accuracy": 0.5})
+        shown.say("finishing step 1, once more to stop now")
+    assert "\nfinishing step 1, once more to stop now\n" in terminal.getvalue()
+    last = terminal.getvalue().split("\r")[-1]
+    assert "1/5" in last and "loss=0.25" in last and "train=50.0%" in last and "measuring" not in last

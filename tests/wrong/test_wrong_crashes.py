@@ -114,3 +114,17 @@ def test_the_total_variation_of_one_number_a_point(method: str) -> None:
     x = torch.tensor([[1.0, -1.0, 2.0], [-1.0, -2.0, -3.0]])
     found = rs.total_variation(lambda x: torch.relu(x).sum(1), x, method=method)
     assert found.per_point == pytest.approx([2**0.5, 0])
+
+
+def test_values_that_overflow_where_exact_arithmetic_is_needed_are_an_error() -> None:
+    w = torch.tensor([0.1, 0.7, 0.3, -0.9, 0.45], dtype=torch.float64)
+
+    def model(x: torch.Tensor) -> torch.Tensor:  # competitors that differ by less than rounding
+        return torch.maximum(3 * (x * w).sum(dim=1, keepdim=True), x @ (3 * w)[:, None])
+
+    torch.manual_seed(0)
+    x = torch.randn(3, 5, dtype=torch.float64)
+    assert (rs.boundary_distance(model, x).per_point > 0).all()
+    x[1] = 1.7e308
+    with pytest.raises(ValueError, match=r"no room for values as large as (inf|nan|1\.\d+e\+308); scale the points"):
+        rs.boundary_distance(model, x)

@@ -98,7 +98,12 @@ def exact_numbers(net: Network, x: Tensor, values: Sequence[Tensor], places: Ten
     )
     entries = [int(v) for v in places[:, 1].unique()]
     moduli = exactly.enough(entries, cells.grid())
-    assert moduli is not None, "these numbers have an exact form"
+    if moduli is None:
+        found = max(float(z.abs().max()) for z in values)
+        raise ValueError(
+            f"slopes that rounding hides need exact arithmetic, which has no room for values as large as {found:.3g};"
+            " scale the points or the weights down, or leave out such points"
+        )
     here = places[:, 1:].numpy()
     forms = Forms(here.repeat(pairs, axis=0), np.zeros(len(here) * pairs))
     cell = (place[:, None] * pairs + np.arange(pairs)).ravel()

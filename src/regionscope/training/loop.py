@@ -226,15 +226,13 @@ def _order(seed: int, epoch: int, n: int) -> Tensor:
 
 
 def _take_step(model: nn.Module, optimiser: Optimizer, config: Training, points: Split) -> float:
-    """Make one step; the loss before it. A loss that is no number moves nothing."""
+    """Make one step; the loss before it."""
     model.train()
     loss = LOSSES[config.loss](model(points[0]), points[1])
-    found = float(loss.detach())
-    if math.isfinite(found):
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    return found
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    return float(loss.detach())
 
 
 @torch.no_grad()
