@@ -299,7 +299,7 @@ def test_a_device_that_is_not_there_is_refused_before_there_is_a_run(tmp_path: P
 
 def test_options_that_no_measure_takes_are_refused_before_there_is_a_run(tmp_path: Path) -> None:
     wrong = replace(SMALL, measures=("boundary_crossings",), options={"boundary_crossings": {"directions": 0}})
-    with pytest.raises(ValueError, match="cannot be measured so: .*directions"):
+    with pytest.raises(ValueError, match=r"cannot be measured so: .*directions"):
         train(wrong, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
