@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
-from oracles import hooked_inputs
+from oracles import hooked_inputs, naive_crossings
 from torch import Tensor, nn
 from transformers.activations import GELUActivation, NewGELUActivation, SiLUActivation
 from which_models import MODELS, PAGE, Candidate, candidate, cells, difference, others, row
@@ -98,7 +98,10 @@ def test_units_of_a_transformer_can_be_measured() -> None:
     made, generator = candidate("BERT"), torch.Generator().manual_seed(0)
     net, x = rs.trace(made.model, made.points(1), allow_smooth=True), made.points(3)
     assert rs.local_complexity(net, x, sigma=0.5, draws=2, generator=generator).mean > 0
-    assert rs.boundary_crossings(net, x, radius=1.0, directions=3, generator=generator).mean > 0
+    frame = torch.linalg.qr(torch.randn(x[0].numel(), 3, generator=generator)).Q.T
+    crossings = rs.boundary_crossings(net, x, radius=1.0, frame=frame).per_layer
+    assert crossings is not None and crossings.sum() > 0
+    assert crossings.tolist() == [naive_crossings(net, point, frame, 1.0) for point in x]
     with pytest.raises(ValueError, match="not piecewise linear"):
         rs.line_cells(net, x[0], x[1])
 
