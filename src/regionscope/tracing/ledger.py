@@ -101,7 +101,7 @@ class Ledger:
             return known.value
         if storage.external and not storage.writes:  # another view of the model's memory
             return self._constant(tensor)
-        value = storage.value if _layout(tensor) == _layout(storage.owner) else self.read(tensor)
+        value = storage.value if _spans(tensor, storage.owner) else self.read(tensor)
         self.know(tensor, value)
         return value
 
@@ -174,7 +174,7 @@ class Ledger:
         storage = self._storages[_address(tensor)]
         if storage.external and self.facts[value].live:
             self.calling.refuse("forward writes input-dependent values into a tensor that outlives the call")
-        if _layout(tensor) == _layout(storage.owner):
+        if _spans(tensor, storage.owner):
             storage.value = value
         else:
             storage.value = self._overwritten(storage, tensor, value)
@@ -240,6 +240,11 @@ class Ledger:
 
 def _address(tensor: Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
+
+
+def _spans(tensor: Tensor, owner: Tensor) -> bool:
+    """Whether a tensor sees the memory of another as that does: not so if it reads its bits as another dtype."""
+    return tensor.dtype == owner.dtype and _layout(tensor) == _layout(owner)
 
 
 def _layout(tensor: Tensor) -> tuple[list[int], list[int], int]:

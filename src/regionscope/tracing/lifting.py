@@ -137,8 +137,6 @@ def _along(*names: str, reduces: bool = False) -> Rule:
         if dimensions == 0:
             return None
         for name in names:
-            if name not in schema(step.operation).parameters:
-                continue
             dim: Any = given.get(name, schema(step.operation).defaults.get(name))
             if reduces and (dim is None or dim == []):
                 given[name] = list(range(1, dimensions + 1))
