@@ -65,3 +65,12 @@ def test_other_names_are_refused() -> None:
 def test_importing_the_library_loads_nothing_heavy() -> None:
     assert loaded_by("import regionscope").isdisjoint(HEAVY)
     assert loaded_by("import regionscope; regionscope.trace").isdisjoint({"matplotlib", "numba", "scipy"})
+
+
+def test_checkpoints_are_found_where_scripts_look_for_them() -> None:
+    from regionscope import checkpoints
+
+    assert checkpoints.load_model is rs.load_model
+    assert {getattr(checkpoints, name).__module__ for name in checkpoints.__all__} == {
+        "regionscope.training.checkpoints"
+    }

@@ -237,3 +237,19 @@ def test_training_says_how_to_go_on_when_it_is_stopped_at_once(
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         app(["train", str(tmp_path / "run"), *tiny(), "--measures", "total_variation"])
     assert f"stopped at once; go on with: regionscope resume {tmp_path / 'run'}" in capsys.readouterr().err
+
+
+def test_a_network_that_is_made_already_takes_no_arguments(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("ready.py").write_text("from torch import nn\nnet = nn.Sequential(nn.Linear(6, 3), nn.ReLU())\n")
+    torch.save(nn.Sequential(nn.Linear(6, 3)).state_dict(), "net.pt")
+    command = "measure net.pt good_units --points x.npy --json --model ready.py:net".split()
+    app(command)
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "good units"
+    with pytest.raises(ValueError, match=r"--model ready.py:net is a Sequential, which takes no --model-args"):
+        app([*command, "--model-args", "3"])
+
+
+def test_files_that_hold_no_array_are_named(net: Path) -> None:
+    Path("no.npy").write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match=r"no.npy cannot be read as an array of numbers"):
+        app(["measure", str(net), "--points", "no.npy"])

@@ -1,0 +1,78 @@
+"""What the commands on runs print and write."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import regionscope as rs
+from regionscope.cli.commands import app
+from regionscope.training import loop
+
+
+def recorded(path: str, steps: int, seed: int) -> None:
+    """A run with a loss and one measure, as training writes it."""
+    run = rs.Run.create(path, {"training": {"seed": seed}, "measures": {"local_rank": {}}})
+    for step in range(steps):
+        run.record(rs.Record(step, {"loss": step + seed}, {"train": {"local_rank": {"mean": 2.5, "stderr": 0.5}}}))
+    run.close()
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_comparison_says_which_steps_it_leaves_out_and_what_is_a_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (0, 4):
+        recorded(f"runs/{seed}", 20, seed)
+    app(["compare", "--column", "loss"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split() == ["0", "2", "±", "2"] and lines[15].split() == ["19", "21", "±", "2"]
+    assert lines[16:] == [
+        "14 of 20 steps; all of them with --lines 20, --json or --out FILE.csv",
+        "2 seeds: the mean of 2 seeds ± its standard error over them",
+    ]
+
+
+def test_a_comparison_is_drawn_or_written_as_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    recorded("runs/0", 3, 0)
+    app(["compare", "--column", "loss", "--out", "loss.csv"])
+    assert [row["runs/0"] for row in csv.DictReader(Path("loss.csv").read_text().splitlines())] == ["0.0", "1.0", "2.0"]
+    app(["compare", "--column", "loss", "--out", "loss.png"])
+    assert capsys.readouterr().out.endswith("\nwrote loss.png\n")
+    with Image.open("loss.png") as picture:
+        shades = picture.convert("L").getextrema()
+    assert shades == (0, 255), "black ink on white"
+
+
+def test_runs_without_records_have_nothing_to_export() -> None:
+    recorded("runs/none", 0, 0)
+    with pytest.raises(ValueError, match=r"nothing was recorded in runs/none yet"):
+        app(["export", "runs"])
+
+
+def test_a_demo_that_was_made_before_is_shown_again(capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--steps 2 --size 50 --test-size 20 --depth 1 --width 4 --points 5 --records 3 --quiet".split()
+    app(["train", "demo/run", *options, "--measures", "total_variation"])
+    app(["demo"])
+    shown = capsys.readouterr().out
+    assert "total variation" in shown and "finished at step 2 of 2" in shown
+    assert "boundary crossings" not in shown, "it has none, and no phases of them"
+    app(["demo", "--json"])
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["state"] == "finished" and "look at demo/curves.png" in printed.err
+
+
+def test_nothing_is_said_of_going_on_where_nothing_was_begun(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "training_data", stopped)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        app(["train", "runs/never"])
+    assert "go on with" not in capsys.readouterr().err and not Path("runs/never").exists()
