@@ -597,3 +597,17 @@ def test_the_last_step_is_recorded_before_the_best_model_is_brought_back(tmp_pat
     weights = [run.weights(step)["net.0.weight"] for step in (2, 4)]
     assert torch.equal(weights[0], model.net[0].weight), "the best, by this measure"
     assert not torch.equal(weights[0], weights[1])
+
+
+def test_a_callback_records_for_trainers_that_are_none_of_transformers_too(tmp_path: Path) -> None:
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
+    from regionscope.integrations.transformers import RegionScopeTrainerCallback
+
+    callback = RegionScopeTrainerCallback({"train": POINTS}, measures=["total_variation"], run=tmp_path / "run")
+    told = TrainingArguments(str(tmp_path / "out"), use_cpu=True), TrainerState(global_step=3), TrainerControl()
+    callback.on_train_begin(*told, model=(model := classifier()))
+    callback.on_step_begin(*told)
+    callback.on_train_end(*told)
+    found = Run.open(tmp_path / "run").read(3).probes["train"]["total_variation"]["mean"]
+    assert found == pytest.approx(rs.total_variation(model.net.eval(), POINTS).mean)

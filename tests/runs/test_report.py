@@ -5,7 +5,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import torch
 from matplotlib.colors import to_rgb
+from torch import nn
 
 import regionscope as rs
 from regionscope.plots.style import HUES
@@ -90,3 +92,13 @@ def test_the_table_of_a_run_without_training_points_has_its_measures(tmp_path: P
     run = rs.Run.create(tmp_path / "run", {})
     run.record(rs.Record(3, {}, {"grid": {"local_rank": {"mean": 2.5, "stderr": None}}}))
     assert summary(run).splitlines() == ["step  local rank", "3     2.5", "", "measures are means at the probe 'grid'"]
+
+
+def test_planes_with_nothing_to_name_have_no_legend(tmp_path: Path) -> None:
+    plane = rs.Plane.coordinates(torch.zeros(2))
+    with rs.Monitor(nn.Linear(2, 1), {"x": torch.zeros(3, 2)}, measures=[], planes={"p": plane}, run=tmp_path) as watch:
+        watch(0)
+    figure = _planes_figure(rs.Run.open(tmp_path))
+    assert [ax.get_title() for ax in figure.axes if ax.get_title()] == ["step 0: 1 regions"]
+    assert not figure.legends
+    plt.close(figure)

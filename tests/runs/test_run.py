@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import FrozenInstanceError
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -188,3 +189,15 @@ def test_a_report_shows_what_there_is(run: Run, tmp_path: Path) -> None:
 def test_a_record_whose_findings_are_no_tables_is_none() -> None:
     with pytest.raises(ValueError, match="probes of a record cannot be"):
         Record.from_dict({"step": 0, "probes": {"train": {"rank": 3.0}}})
+
+
+def test_the_table_of_a_run_is_one_of_pandas_where_there_is_pandas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run.create(tmp_path / "run", {})
+    run.record(Record(3, {"loss": 0.5}, {}))
+    row = {"step": 3, "loss": 0.5}
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=tuple))
+    assert run.table() == (row,)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert run.table() == [row]
