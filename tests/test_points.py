@@ -121,3 +121,9 @@ def test_arrays_of_any_layout_are_taken_and_not_changed() -> None:
 def test_functions_without_parameters_take_arrays_as_they_are() -> None:
     assert rs.trace(lambda x: torch.relu(x), X.numpy()).dtype is torch.float32
     assert rs.trace(lambda x: torch.relu(x), X.double().numpy()).dtype is torch.float64
+
+
+def test_batches_that_hold_no_array_are_refused() -> None:
+    assert rs.sampled_points([("name", torch.ones(2, 3))], 2).shape == (2, 3)
+    with pytest.raises(TypeError, match="a tuple or dict that holds one, got dict"):
+        rs.sampled_points([{"name": "x"}], 1)

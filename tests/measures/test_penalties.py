@@ -120,3 +120,17 @@ def test_a_penalty_does_not_depend_on_the_batches_and_brings_complexity_down() -
         optimiser.step()
     after = rs.local_complexity(net, x, sigma=0.2, generator=torch.Generator().manual_seed(0)).mean
     assert after < 0.7 * before
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_without_densities_too_one_draw_has_the_mean_and_the_gradient_of_many(good: bool) -> None:
+    model, x = narrow(), torch.randn(3, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    net = rs.trace(model, x)
+    ways: list[tuple[int, dict[str, object]]] = [(400, {}), (8, {"draws": 50, "method": "jacobian"})]
+    once, many = (
+        torch.stack([value_and_gradient(net, model, x, seed, good=good, density=False, **more) for seed in range(n)])
+        for n, more in ways
+    )
+    error = torch.hypot(*(rows.std(dim=0) / math.sqrt(len(rows)) for rows in (once, many)))
+    assert ((once.mean(dim=0) - many.mean(dim=0)).abs() <= 4.5 * error + 1e-12).all()
+    assert error[0] < 0.06 * many[:, 0].mean()  # it could have told

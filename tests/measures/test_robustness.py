@@ -412,3 +412,15 @@ def test_images_and_other_networks_are_attacked(name: str, attack: str) -> None:
 def test_bad_options_are_named(options: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         rs.robust_accuracy(mlp(2, 4, 2), torch.zeros(2, 2), torch.tensor([0, 0]), **options)
+
+
+def test_smooth_networks_have_no_certified_radius() -> None:
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)), torch.zeros(2, 3)
+    with pytest.raises(ValueError, match=r"not piecewise linear: .* there is no certified radius"):
+        rs.certified_radius(model, x, torch.zeros(2, dtype=torch.long), allow_smooth=True)
+
+
+def test_one_output_has_no_margin() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    with pytest.raises(ValueError, match="a margin needs at least two outputs"):
+        rs.total_variation(model, torch.ones(2, 3), target="margin")
