@@ -19,8 +19,10 @@ from regionscope.tracing.steps import Step
 AGREEMENT = {torch.float64: 1e-9, torch.float32: 1e-4}
 ROUNDING = {torch.float64: 1e-14, torch.float32: 4e-6}  # or to this share of the largest value on the way
 # which of the points that are tried form a batch; the first batch is recorded too, to name what mixes its points
-COMPOSITIONS = ((2, 0, 1), (1, 2), (4, 3, 2, 1, 0, 3, 5))
-CROWD = 70  # points of one more batch, fewer if the values of so many are more than these; none if fewer than seven
+COMPOSITIONS = ((2, 0, 1), (1, 2))
+TRIED = 6  # points
+CROWD = 70  # points of the largest batch, fewer if the values of so many are more than these; but seven at least
+LEAST = 7
 ENTRIES = 2**22
 FAR = 1000.0  # how much farther away a piecewise-linear network is compared with the model, too
 WRITTEN = ("value", "fill_value", "other", "self")  # arguments whose numbers become entries of the result
@@ -51,9 +53,8 @@ def _infinite(argument: Any) -> bool:
 
 def tried_points(example: Tensor) -> Tensor:
     """Points to compare the network with the model at: the example's, and others at random but always the same."""
-    n = 1 + max(max(batch) for batch in COMPOSITIONS)
-    noise = torch.randn((n, *example.shape[1:]), generator=torch.Generator().manual_seed(0))
-    points = example[[i % len(example) for i in range(n)]]
+    noise = torch.randn((TRIED, *example.shape[1:]), generator=torch.Generator().manual_seed(0))
+    points = example[[i % len(example) for i in range(TRIED)]]
     return points + 0.1 * (1 + largest(example)) * noise.to(example)
 
 
@@ -86,7 +87,8 @@ def check_batches(network: Network, forward: Forward, alone: Recording, points: 
     expected = values[network.output].reshape(near + len(far), *network.output_shape)
     batch, *others = (torch.tensor(batch, device=points.device) for batch in COMPOSITIONS)
     first = forward.seen(points.index_select(0, batch), alone)
-    singles = _each_alone(points[:2], expected[:2])
+    single = 1 if len(far) else 2  # those far away are looked at alone as well
+    singles = _each_alone(points[:single], expected[:single])
     alike = all(_is_model_at(network, x, forward.plain(x), y, first) for x, y in singles)
     if not alike or not _agrees_far_away(network, forward, far, expected[near:], first):
         raise UnsupportedModel(
@@ -94,9 +96,11 @@ def check_batches(network: Network, forward: Forward, alone: Recording, points: 
             " input-dependent values outside torch or keeps a state"
         )
     outputs = [(batch, first.output), *((other, forward.plain(points.index_select(0, other))) for other in others)]
-    if len(crowd := _crowd(network, points)):
-        with suppress(Exception):  # it may not take so many
-            outputs.append((crowd, forward.plain(points.index_select(0, crowd))))
+    crowd = _crowd(network, points)
+    try:
+        outputs.append((crowd, forward.plain(points.index_select(0, crowd))))
+    except Exception:  # it may not take so many
+        outputs.append((crowd[:LEAST], forward.plain(points.index_select(0, crowd[:LEAST]))))
     for chosen, output in outputs:
         if output.dim() == 0 or len(output) != len(chosen):
             raise UnsupportedModel(
@@ -150,8 +154,8 @@ def _agrees_far_away(network: Network, forward: Forward, far: Tensor, expected: 
 def _crowd(network: Network, points: Tensor) -> Tensor:
     """A large batch made of these points, in turn."""
     entries = sum(math.prod(shape) for shape in network.program.shapes.values())
-    size = min(CROWD, ENTRIES // max(entries, 1))
-    return 5 * torch.arange(size if size > max(map(len, COMPOSITIONS)) else 0, device=points.device) % len(points)
+    size = max(LEAST, min(CROWD, ENTRIES // max(entries, 1)))
+    return 5 * torch.arange(size, device=points.device) % len(points)
 
 
 def _compared_sites(
