@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from regionscope.types import Bools, Floats
 
-LEAST = (1 << 22) + 1  # floats: so large that they are no part of the heap, which would keep holes where tables were
-STEP = 1 << 20  # floats that memory grows by
-LARGE = 1 << 21  # bytes of an array that is no part of the heap either
+LEAST = (1 << 22) + 1  # floats: so large that they are no part of the heap, which would keep holes where arrays were
+LARGE = 1 << 21  # bytes of an array that is no part of the heap
+SMALL = 1 << 20  # floats of a table that is a part of the heap: it is there again for the next sweep
+LARGER = 1 << 24  # floats that any other table has room for: fetched at once, its pages are large, grown it has small ones
+STEP = 1 << 20  # floats that such a table grows by
 ROWS_AT_ONCE = 1 << 14  # that are moved together
 
 
@@ -28,7 +30,7 @@ class Rows:
 
     def __init__(self, rows: int, width: int) -> None:
         self.width = width
-        self._memory = np.empty(max(rows * width, LEAST))
+        self._memory = _memory(rows * width)
 
     @staticmethod
     def of(table: Floats) -> "Rows":
@@ -50,8 +52,11 @@ class Rows:
     def make_room(self, rows: int, width: int | None = None) -> None:
         """Have memory for so many rows at least; the C library moves large blocks without touching them."""
         needed, size = rows * (self.width if width is None else width), len(self._memory)
-        if needed > size:
+        if needed > size > SMALL:
             self._memory.resize(max(needed, size + STEP), refcheck=False)
+        elif needed > size:
+            small, self._memory = self._memory, _memory(needed)
+            self._memory[:size] = small
 
     def thin(self, stays: Bools) -> None:
         """Leave some rows out."""
@@ -60,3 +65,8 @@ class Rows:
             part = table[start : start + ROWS_AT_ONCE][stays[start : start + ROWS_AT_ONCE]]
             table[kept : kept + len(part)] = part
             kept += len(part)
+
+
+def _memory(floats: int) -> Floats:
+    """For so many floats at least; what is not used takes none."""
+    return np.empty(max(floats, SMALL if floats <= SMALL else LARGER))
