@@ -292,6 +292,7 @@ def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> Pl
     ends, sides = mesh.origin.reshape(-1, 2), mesh.face.reshape(-1, 2)
     site, unit = owners(mesh.label, sweep.boundaries)
     layers = np.array([b.site.layer for b in sweep.boundaries] + [0], np.int32)
+    across = mesh.xy[ends[:, 1]] - mesh.xy[ends[:, 0]]
     return PlaneCells(
         plane=plane,
         vertices=mesh.xy,
@@ -299,9 +300,7 @@ def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> Pl
         corners=corners,
         packed_patterns=sweep.patterns(),
         columns=tuple(sweep.columns),
-        edges=Edges(
-            ends, sides, site, unit, layers[site], np.linalg.norm(mesh.xy[ends[:, 1]] - mesh.xy[ends[:, 0]], axis=1)
-        ),
+        edges=Edges(ends, sides, site, unit, layers[site], np.hypot(across[:, 0], across[:, 1])),
         sites=tuple(b.site for b in sweep.boundaries),
         outputs=sweep.outputs,
         close_decisions=sweep.close_decisions,

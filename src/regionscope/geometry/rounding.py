@@ -47,20 +47,18 @@ class Spread:
 
     def times(self, factor: Pair | float) -> "Spread":
         """Of the value after a map of this norm that rounds nothing."""
-        pair = np.broadcast_to(np.asarray(factor, np.float64), (2,))
-        largest = float(pair[0])
-        return Spread(
-            pair * self.gain, pair * self.noise, pair * self.floor, largest * self.size, largest * self.offset
-        )
+        largest = float(factor[0] if isinstance(factor, np.ndarray) else factor)
+        gain, noise, floor = factor * self.gain, factor * self.noise, factor * self.floor
+        return Spread(gain, noise, floor, largest * self.size, largest * self.offset)
 
     def rounded(self, unit: Pair, scale: float = 1.0) -> "Spread":
         """After rounding errors of `unit` times `scale` times what the norm is at most."""
         noise, floor = self.noise + scale * unit * self.size, self.floor + scale * unit * self.offset
-        return replace(self, noise=noise, floor=floor)
+        return Spread(self.gain, noise, floor, self.size, self.offset)
 
     def with_constant(self, norm: float, unit: Pair) -> "Spread":
         """After a constant of this norm was added, with rounding errors of `unit` times that."""
-        return replace(self, floor=self.floor + unit * norm, offset=self.offset + norm)
+        return Spread(self.gain, self.noise, self.floor + unit * norm, self.size, self.offset + norm)
 
     def linear(self) -> "Spread":
         """Without constants."""
@@ -69,9 +67,9 @@ class Spread:
 
 def combined(spreads: Sequence[Spread], how: Callable[..., Any]) -> Spread:
     """The numbers of several put together one by one."""
-    gain, noise, floor = (reduce(how, (getattr(s, name) for s in spreads)) for name in ("gain", "noise", "floor"))
-    size, offset = (float(reduce(how, (getattr(s, name) for s in spreads))) for name in ("size", "offset"))
-    return Spread(gain, noise, floor, size, offset)
+    rows = [np.array([*s.gain, *s.noise, *s.floor, s.size, s.offset]) for s in spreads]
+    together = reduce(how, rows)
+    return Spread(together[:2], together[2:4], together[4:6], float(together[6]), float(together[7]))
 
 
 ZERO = Spread(np.zeros(2), np.zeros(2), np.zeros(2), 0.0, 0.0)
@@ -330,10 +328,11 @@ def rounding(terms: int) -> Pair:
 
 def _norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
     """The 2-norm, also of numbers whose squares are too small or too large for a float64."""
-    largest = float(tensor.abs().max()) if tensor.numel() else 0.0
-    usable = 0 < largest < math.inf
-    norms: Tensor = torch.linalg.vector_norm(tensor / largest if usable else tensor, dim=dim)
-    return largest * norms if usable else norms
+    norms: Tensor = torch.linalg.vector_norm(tensor, dim=dim)
+    if not tensor.numel() or (norms.min() > FAINT and norms.max() < 1 / FAINT):
+        return norms
+    largest = float(tensor.abs().max())
+    return largest * torch.linalg.vector_norm(tensor / largest, dim=dim) if 0 < largest < math.inf else norms
 
 
 def spectral_norm(matrix: Tensor, size: float | None = None) -> float:
@@ -346,13 +345,9 @@ def spectral_norm(matrix: Tensor, size: float | None = None) -> float:
         return size
     scaled = matrix / size
     gram = scaled @ scaled.T if matrix.shape[0] <= matrix.shape[1] else scaled.T @ scaled
-    logarithm = 0.0  # of what the power was divided by
     for _ in range(SQUARINGS):
-        norm = float(torch.linalg.vector_norm(gram))
-        gram = (scaled := gram / norm) @ scaled
-        logarithm = 2 * (logarithm + math.log(norm))
-    power = 2**SQUARINGS
-    return min(size, size * math.exp((logarithm + math.log(float(torch.linalg.vector_norm(gram)))) / (2 * power)))
+        gram = gram @ gram  # its norm is between that power of 1 / rank and 1: no number here is too small
+    return size * min(1.0, float(torch.linalg.vector_norm(gram)) ** (0.5 ** (SQUARINGS + 1)))
 
 
 def _convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:

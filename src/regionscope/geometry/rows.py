@@ -11,7 +11,7 @@ from regionscope.types import Bools, Floats
 LEAST = (1 << 22) + 1  # floats: so large that they are no part of the heap, which would keep holes where arrays were
 LARGE = 1 << 21  # bytes of an array that is no part of the heap
 SMALL = 1 << 20  # floats of a table that is a part of the heap: it is there again for the next sweep
-LARGER = 1 << 24  # floats that any other table has room for: fetched at once, its pages are large, grown it has small ones
+LARGER = 1 << 24  # floats that any other table has room for: fetched at once its pages are large, grown they are small
 STEP = 1 << 20  # floats that such a table grows by
 ROWS_AT_ONCE = 1 << 14  # that are moved together
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regionscope.machine import memory_told
 from regionscope.tracing.lifting import Shape, lifted
-from regionscope.tracing.steps import Step
+from regionscope.tracing.steps import Step, leaves
 
 OnValue = Callable[[int, Tensor], Tensor | None]  # sees a value when it is made, and may give another in its place
 Act = Callable[[Step, Mapping[int, Any], Mapping[int, Shape]], list[Any]]  # what a step makes of values
@@ -137,11 +137,7 @@ class Program:
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
         held: dict[int, Tensor | Held] = {i: _cast(c, dtype).clone() for i, c in self.constants.items()}
-        steps = [
-            replace(step, **{part: _recast(getattr(step, part), dtype) for part in ("arguments", "options")})
-            for step in self.steps
-        ]
-        return replace(self, steps=tuple(steps), held=held).folded()
+        return replace(self, steps=tuple(_recast_step(step, dtype) for step in self.steps), held=held).folded()
 
     def folded(self) -> "Program":
         """The same with all that does not depend on the input worked out."""
@@ -158,6 +154,13 @@ class Program:
 
 def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def _recast_step(step: Step, dtype: torch.dtype) -> Step:
+    """A step in another precision; most name none, and what is known of those stays known."""
+    if not any(isinstance(leaf, torch.dtype) for leaf in leaves([*step.arguments, *step.options.values()])):
+        return step
+    return replace(step, **{part: _recast(getattr(step, part), dtype) for part in ("arguments", "options")})
 
 
 def _recast(argument: Any, dtype: torch.dtype) -> Any:
