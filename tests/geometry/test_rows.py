@@ -1,0 +1,24 @@
+"""Tables that grow in the memory they have."""
+
+import numpy as np
+import pytest
+
+from regionscope.geometry.rows import LARGER, SMALL, Rows
+
+
+@pytest.mark.parametrize("floats", [100, SMALL, SMALL + 1, LARGER])
+@pytest.mark.parametrize("grown", [SMALL + 2, LARGER + 2])
+def test_a_table_keeps_its_rows_when_it_grows(floats: int, grown: int) -> None:
+    rows = Rows(floats // 2, 2)
+    last = floats // 2 - 1
+    rows.table(last + 1)[[0, last]] = [[1, 2], [3, 4]]
+    rows.make_room(grown // 2)
+    assert rows.room >= grown // 2
+    assert rows.table(last + 1)[[0, last]].tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_copy_of_a_table_is_not_the_table() -> None:
+    table = np.arange(6.0).reshape(3, 2)
+    rows = Rows.of(table)
+    table[:] = 0
+    assert rows.table(3).tolist() == [[0, 1], [2, 3], [4, 5]]
