@@ -68,6 +68,19 @@ def test_goodness_is_what_the_penalty_leaves_out() -> None:
     assert 0 < LOOKS < 1
 
 
+def test_what_is_not_good_does_not_drown_a_penalty() -> None:
+    """Half of the weight before max-pooling is on units that are not good."""
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * 49, 10)
+    )  # fmt: skip
+    x = (torch.rand(32, 1, 14, 14, generator=torch.Generator().manual_seed(1)) - 0.7).clamp_min(0)
+    net = rs.trace(model, x)
+    found = torch.stack([value_and_gradient(net, model, x, seed)[0] for seed in range(60)])
+    assert found.mean() < 0.8 * value_and_gradient(net, model, x, 0, good=False)[0], "there is something to leave out"
+    assert found.std() < found.mean()  # looks alone, without what every point says, give seven times the mean
+
+
 def test_the_spread_of_points_is_not_taken_for_the_error_of_a_penalty() -> None:
     model, x = narrow(), torch.randn(5, 3, dtype=torch.float64)
     found = rs.local_complexity(model, x, sigma=SIGMA, differentiable=True)

@@ -289,9 +289,10 @@ def good_weights(
 ) -> list[Tensor]:
     """What is left of weights (n, breakpoints, units) a site when only good units count: (n, units) a site; unbiased.
 
-    Units that give what they give at the breakpoint, as closed ones do, are good or not as they stand. Of the others,
-    one a site is picked with probability in proportion to its weight by a uniform number of `chosen` (n, sites) and
-    moved to the breakpoint; if it is not good there, the weight of all is taken off it: on average, that of the bad.
+    Units that give what they give at the breakpoint, as closed ones do, are good or not as they stand. The others are
+    taken as they stand too, which is nearly right: one of them a site is picked with probability in proportion to its
+    weight by a uniform number of `chosen` (n, sites) and moved to the breakpoint; if it is not what it was, the weight
+    of all is added to it or taken off it: on average, that of those that change.
     """
     kept = []
     stand = standing(net, x, noise, usual)
@@ -300,17 +301,16 @@ def good_weights(
             kept.append((w * mask[:, None]).sum(dim=1))
             continue
         levels = levels_at_breakpoints(net, site, x)
-        settled = stand.leaving(site)[:, None] == levels
-        certain = (w * (settled & mask[:, None])).sum(dim=1)
-        open_ = torch.where(settled, 0.0, w)
-        total = open_.detach().flatten(1).sum(dim=1)
-        place = (open_.detach().flatten(1).cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
-        place = place.clamp_max(open_[0].numel() - 1)
+        open_ = torch.where(stand.leaving(site)[:, None] == levels, 0.0, w).flatten(1)
+        total = open_.detach().sum(dim=1)
+        place = (open_.detach().cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
+        place = place.clamp_max(open_.shape[1] - 1)
         unit, rows = place % site.units, torch.arange(len(x), device=x.device)
         good = stand.good_at_breakpoint(site, unit, levels.flatten()[place])
-        picked = open_.flatten(1)[rows, place]
-        share = torch.where(~good & (total > 0), total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
-        kept.append((certain + open_.sum(dim=1)).index_put((rows, unit), -picked * share, accumulate=True))
+        changes = good.to(w.dtype) - mask[rows, unit].to(w.dtype)
+        picked = open_[rows, place]
+        share = torch.where(total > 0, changes * total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
+        kept.append((w * mask[:, None]).sum(dim=1).index_put((rows, unit), picked * share, accumulate=True))
     return kept
 
 
@@ -336,10 +336,23 @@ def _generic_output(
         on_value(value, tensor)
         return shifted(value, tensor) if shifted else None
 
-    out = as_rows(program.resume(start, both)[-1])
+    return _generic_sum(program.resume(start, both)[-1])
+
+
+def _generic_sum(outputs: Tensor) -> Tensor:
+    """The sum over points of a generic combination of their outputs."""
+    out = as_rows(outputs)
     weights = torch.linspace(1.0, 2.0, out.shape[1], dtype=out.dtype, device=out.device) ** 0.5
     total: Tensor = (out * weights).sum()
     return total
+
+
+def moving(outputs: Tensor, values: list[Tensor]) -> list[Tensor]:
+    """Which units of values that have led to outputs move them, as floats see it: (n, units) each.
+
+    The graph stays.
+    """
+    return [g != 0 for g in _slopes(_generic_sum(outputs), values, retain_graph=True)]
 
 
 def _still(program: Program) -> Program:

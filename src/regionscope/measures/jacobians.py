@@ -178,10 +178,10 @@ class Following:
         self.exits = exits  # the values that leave the sites
         self.grams = grams  # of a value that leaves a site and that is all that the rest depends on
 
-    def run(self, x: Tensor, on_value: OnValue | None = None) -> None:
+    def run(self, x: Tensor, on_value: OnValue | None = None) -> list[Tensor]:
         """Take all steps from points x."""
         self.n = len(x)
-        self.program.run(x, on_value, self.act)
+        return self.program.run(x, on_value, self.act)
 
     def act(self, step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
         """Do a step, and differentiate it."""
