@@ -43,6 +43,18 @@ THINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         monitor,
         r"Monitor\(model: .*; probes: train \(6 points\); measures: total_variation; steps: all; run: .*; so far: 2",
     ),
+    "cells": (
+        lambda _: rs.plane_cells(network(), PLANE),
+        r"PlaneCells\(\d+ cells, \d+ vertices, \d+ edges\)",
+    ),
+    "line": (
+        lambda _: rs.line_cells(network(), POINTS[0], POINTS[1]),
+        r"LineCells\(\d+ cells, length [\d.]+\)",
+    ),
+    "bound": (
+        lambda _: rs.bounds(network(), POINTS, sigma=0.1)[0],
+        r"Bound\(.*: .* <= .*, \w+\)",
+    ),
     "certificate": (
         lambda _: rs.plane_cells(network(), PLANE).verify(),
         r"Certificate\(verdict: holds; cells: \d+; checked exactly: 8; undecided: 0\)",

@@ -1,5 +1,6 @@
 """Slow, obvious references that the library has to match."""
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -141,3 +142,16 @@ def naive_graph_sizes(net: rs.Network, x: Tensor, frame: Tensor, radius: float) 
         eccentricities = [max(lengths.values()) for lengths in paths.values()]
         sizes.append((float(np.mean(eccentricities)), max(eccentricities)))
     return sizes
+
+
+def decision_distances(function: Callable[[Tensor], Tensor], x: Tensor) -> Floats:
+    """How far the affine map at each point x (n, d) is from another class, (n,)."""
+    found = []
+    for point in x:
+        outputs = function(point[None])[0].detach()
+        slopes = torch.autograd.functional.jacobian(lambda p: function(p[None])[0], point)
+        label = int(outputs.argmax())
+        others = [k for k in range(len(outputs)) if k != label]
+        reach = (outputs[label] - outputs[others]) / (slopes[label] - slopes[others]).norm(dim=1)
+        found.append(float(reach.min()))
+    return np.array(found)

@@ -120,7 +120,7 @@ def crossings_are_the_boundaries_between_vertices(t: Trial) -> None:
     assert (found <= (crossed | close).sum(dim=1)).all()
 
 
-def certified_radius_is_the_nearer_of_border_and_decision(t: Trial) -> None:
+def certified_radius_is_at_least_the_nearer_of_border_and_decision_and_holds(t: Trial) -> None:
     outputs = t.program(t.x).detach()
     labels = outputs.argmax(dim=1)
     found = torch.from_numpy(rs.certified_radius(t.net, t.x, labels).per_point)
@@ -133,12 +133,19 @@ def certified_radius_is_the_nearer_of_border_and_decision(t: Trial) -> None:
         steepness = (slopes[y] - slopes[others]).norm(dim=1)
         gaps = outputs[i, y] - outputs[i, others]
         reach = torch.where(steepness > 1e-7, gaps / steepness, torch.inf)
-        expected = torch.minimum(t.distances[i].min(), reach.min())
+        exact = reach.min() if reach.min() <= t.distances[i].min() else torch.inf
         near = (gaps - PROVED * (1 + outputs[i].abs().max())).clamp_min(0)  # a proof takes off what rounding may be
         proved = torch.minimum(
             t.proved_distances[i].min(), torch.where(steepness > 1e-7, near / steepness, torch.inf).min()
         )
-        assert proved * (1 - 1e-5) - 1e-7 <= found[i] <= expected * (1 + 1e-5) + 1e-7, (found[i], expected)
+        assert proved * (1 - 1e-5) - 1e-7 <= found[i] <= exact * (1 + 1e-5) + 1e-7, (found[i], exact)
+        if 0 < found[i] < 1e6:
+            rise = slopes[others] - slopes[y]
+            ways = torch.cat([rise, -rise, torch.eye(rise.shape[1]).to(rise), -torch.eye(rise.shape[1]).to(rise)])
+            ways = ways[ways.norm(dim=1) > 1e-7]
+            ends = t.x[i] + (found[i] * ways / ways.norm(dim=1, keepdim=True)).reshape(-1, *t.x.shape[1:])
+            there = t.program(ends).detach()
+            assert (there[:, y, None] - there[:, others] >= -PROVED * (1 + there.abs().max())).all()
 
 
 def good_units_reach_the_output(t: Trial) -> None:
@@ -218,7 +225,7 @@ PROPERTIES: tuple[Callable[[Trial], None], ...] = (
     boundary_distance_is_the_smallest_over_all_boundaries,
     local_rank_is_the_rank_of_the_jacobian,
     crossings_are_the_boundaries_between_vertices,
-    certified_radius_is_the_nearer_of_border_and_decision,
+    certified_radius_is_at_least_the_nearer_of_border_and_decision_and_holds,
     good_units_reach_the_output,
     complexity_of_the_first_layer_is_slope_times_density,
     line_cells_end_where_the_pattern_changes,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from oracles import decision_distances
 from torch import Tensor, nn
 
 import regionscope as rs
@@ -50,7 +51,8 @@ def test_token_major_certificates(seed: int) -> None:
     x = torch.randn(100, 6, dtype=D)
     labels = one(x).argmax(dim=1)
     found = rs.certified_radius(other, x, labels).per_point
-    assert found == pytest.approx(rs.certified_radius(one, x, labels).per_point, rel=1e-9)
+    inside = np.minimum(decision_distances(one, x), rs.boundary_distance(one, x).per_point)
+    assert (found >= (1 - 1e-6) * inside).all()
     u = torch.randn(200, 6, dtype=D)
     u /= u.norm(dim=1, keepdim=True)
     for i in range(len(x)):

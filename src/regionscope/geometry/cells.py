@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -17,6 +17,7 @@ from regionscope.geometry import maps
 from regionscope.geometry.grids import Grid
 from regionscope.geometry.patterns import Column, PatternTable, unpacked
 from regionscope.geometry.sweep import exact
+from regionscope.tables import Facts
 from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, Site, Tournament
 from regionscope.tracing.trace import as_network
@@ -27,7 +28,7 @@ DENSE = 2  # the same without
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Cells(ABC):
+class Cells(Facts):
     """Cells of a network, numbered, exact to the rounding of float64."""
 
     packed_patterns: Any  # Words (n, words); of cells found in blocks a `PatternTable`, which is indexed as such
@@ -42,6 +43,11 @@ class Cells(ABC):
     def exact(self) -> bool:
         """Whether every sign is proved; otherwise there may be more or fewer cells."""
         return self.undecided == 0
+
+    @property
+    def _standing(self) -> str:
+        """How sure the cells are, in a table."""
+        return "yes" if self.exact else f"NO: {self.undecided:,} signs undecided"
 
     @property
     def _doubt(self) -> str:

@@ -48,6 +48,9 @@ class LineCells(Cells):
     def __repr__(self) -> str:
         return f"LineCells({len(self)} cells, length {self.length:.6g}{self._doubt})"
 
+    def _facts(self) -> dict[str, object]:
+        return {"cells": f"{len(self):,}", "length": f"{self.length:.6g}", "exact": self._standing}
+
     @property
     def layers(self) -> Ints:
         """The layer of the unit that switches at each breakpoint."""

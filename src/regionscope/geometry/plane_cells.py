@@ -87,6 +87,11 @@ class PlaneCells(Cells):
     def __repr__(self) -> str:
         return f"PlaneCells({len(self)} cells, {len(self.vertices)} vertices, {len(self.edges)} edges{self._doubt})"
 
+    def _facts(self) -> dict[str, object]:
+        counts = {"cells": len(self), "vertices": len(self.vertices), "edges": len(self.edges)}
+        layers = max((site.layer for site in self.sites), default=0)
+        return {what: f"{n:,}" for what, n in counts.items()} | {"layers": layers, "exact": self._standing}
+
     @property
     def polygons(self) -> list[Floats]:
         """The corners (k, 2) of every cell."""

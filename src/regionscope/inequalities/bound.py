@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from regionscope.tables import Facts
 from regionscope.types import Floats
 
 Means = dict[str, Floats]  # quantity -> its mean (), or (layers,); with one point left out at a time, (rows, ...)
@@ -27,7 +28,7 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class Bound(Facts):
     """An inequality left <= right on a network: with the paper's constants if `printed`, else with ones that hold.
 
     `holds` is True or False if the difference of the sides is beyond 3 standard errors (more for few points) or has no
@@ -72,6 +73,10 @@ class Bound:
 
     def __repr__(self) -> str:
         return f"Bound({self.form}: {self.left:.5g} <= {self.right:.5g}, {self.verdict})"
+
+    def _facts(self) -> dict[str, object]:
+        facts = {"says": self.name, "stands in": self.form, "left": f"{self.left:.5g}", "right": f"{self.right:.5g}"}
+        return facts | {"verdict": self.verdict} | ({"note": self.note} if self.note else {})
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON: what is not finite is None."""

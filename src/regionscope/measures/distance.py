@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regionscope.geometry.laws import proved_errors
 from regionscope.geometry.predicates import EPS, ROUNDING
 from regionscope.machine import points_at_once
 from regionscope.measures.classification import checked_labels, label_leads
@@ -254,12 +255,16 @@ def certified_radius(
     allow_smooth: bool = False,
     show_progress: bool = False,
 ) -> Estimate:
-    """A radius (l2) within which no point is classified otherwise (Croce et al. 2019): 0 where x itself is wrong.
+    """A radius (l2) within which no point is classified otherwise: 0 where x itself is wrong.
 
-    The smaller of the distance to the region's border and, for the region's affine map, to the decision boundary: a
-    lower bound on the distance to any adversarial example, and that distance itself where the second is the smaller.
-    Where competitors of max-pooling tie at x, as on a blank background, the region is all that is affine along rays
-    from x (see `boundary_distance`), and the steepest map that one of its cones may have stands for all.
+    The larger of two lower bounds on the distance to any adversarial example. The first is the smaller of the distance
+    to the region's border and, for the region's affine map, to the decision boundary (Croce et al. 2019): the distance
+    itself where the second is the smaller. Where competitors of max-pooling tie at x, as on a blank background, the
+    region is all that is affine along rays from x (see `boundary_distance`), and the steepest map that one of its cones
+    may have stands for all: that says next to nothing. The second asks for no region. An affine step moves its result
+    by at most its spectral norm times how far the values before it moved, an activation by its steepest slope, and a
+    maximum by no more than the competitors did, |max(a, b) - max(a', b')| <= max(|a - a'|, |b - b'|). Followed from the
+    input, output i moves by at most L_i |dx|, so label y leads k within (f_y(x) - f_k(x)) / (L_y + L_k).
     A tie for the largest output is wrong, as in `robust_accuracy`. Computed in float64 for the function that the
     weights define, less what rounding may have done by bounds that are proved: in networks so deep that those say
     nothing, or with an operation without a bound, it is 0. A network that is not piecewise linear has no such radius:
@@ -333,8 +338,17 @@ def _safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
     asked = torch.stack([point, *_named(net, labels[point], place)], dim=1)
     constant = constant_in_their_regions(net, values, asked, otherwise=False)
     distances[point[constant], place[constant]] = torch.inf
-    radius = (1 - SHORT) * distances.amin(dim=1) - ROUNDING * x.flatten(1).norm(dim=1)
+    nearest = torch.maximum(distances.amin(dim=1), _steady_radii(net, gaps[-1], labels))
+    radius = (1 - SHORT) * nearest - ROUNDING * x.flatten(1).norm(dim=1)
     return torch.where(label_leads(outputs, labels) > 0, radius.clamp_min(0), 0.0)
+
+
+def _steady_radii(net: Network, leads: Tensor, labels: Tensor) -> Tensor:
+    """How far the label keeps its lead (n, outputs) over the others as outputs cannot change faster: (n,)."""
+    zero, one = np.zeros(1), np.ones(1)
+    fastest = torch.from_numpy(proved_errors(net, zero, one, [zero] * len(net.sites), linear=True)[-1][0])
+    reach = leads.clamp_min(0) / (fastest[labels, None] + fastest).clamp_min(torch.finfo(leads.dtype).tiny)
+    return reach.scatter(1, labels[:, None], torch.inf).amin(dim=1)
 
 
 def _nearest_breakpoint(site: Site, z: Tensor) -> Tensor:

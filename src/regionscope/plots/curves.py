@@ -1,6 +1,7 @@
 """Curves that were measured while a network trained."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -8,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from regionscope.plots.style import add_legend, curve_styles, is_narrow, marked_places, new_axes, new_figure
+from regionscope.plots.style import add_legend, curve_styles, figure_of, is_narrow, marked_places, new_axes, new_figure
 from regionscope.runs.bundles import RunBundle
 from regionscope.runs.phases import Phases
 from regionscope.runs.run import SIGNAL, Run
@@ -16,7 +17,7 @@ from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
-LINE = 26  # letters
+LINE = 26  # letters, at most
 Curves = Mapping[str, ArrayLike]
 
 
@@ -98,9 +99,9 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
     errors = {probe: column(f"{name}/stderr") for probe, name in shown.items() if f"{name}/stderr" in columns}
     found = run.phases() if what in (told, SIGNAL) and run.has_phases() else None
     curves = {probe: column(name) for probe, name in shown.items()}
-    return curve(
-        [row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=_in_lines(run.label(what))
-    )
+    ax = ax or new_axes(0.45, entries=len(curves) + len(MARKS))
+    label = _in_lines(run.label(what), ax)
+    return curve([row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=label)
 
 
 def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
@@ -110,21 +111,18 @@ def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
     for b in bundles:
         _draw_curve(np.array(b.steps, float), b.mean, b.stderr, b.name, styles[b.name], ax)
     _set_log_time(ax, np.array(sorted({step for bundle in bundles for step in bundle.steps}), float))
-    ax.set(xlabel="training step", ylabel=_in_lines(bundles[0].label))
+    ax.set(xlabel="training step", ylabel=_in_lines(bundles[0].label, ax))
     add_legend(ax, ax.get_legend_handles_labels()[0])
     return ax
 
 
-def _in_lines(label: str) -> str:
-    """The options of a measure below its name, in lines that a panel has room for."""
+def _in_lines(label: str, ax: Axes) -> str:
+    """The options of a measure below its name, in lines that the axes have room for beside them."""
+    high = min(figure_of(ax).get_figheight() * ax.get_position().height, 0.4 * plt.rcParams["figure.figsize"][0])
+    letters = min(LINE, int(high * 72 / (0.55 * plt.rcParams["font.size"])))
     name, *options = label.split(", ")
-    lines: list[str] = []
-    for option in options:
-        if lines and len(f"{lines[-1]}, {option}") <= LINE:
-            lines[-1] += f", {option}"
-        else:
-            lines.append(option)
-    return "\n".join([name, *lines])
+    whole = ", ".join(option.replace(" ", "\xa0") for option in options)  # an option stays in one line
+    return "\n".join([*wrap(name, letters), *wrap(whole, letters, break_long_words=False)]).replace("\xa0", " ")
 
 
 def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:
