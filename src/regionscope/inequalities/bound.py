@@ -75,8 +75,8 @@ class Bound(Facts):
         return f"Bound({self.form}: {self.left:.5g} <= {self.right:.5g}, {self.verdict})"
 
     def _facts(self) -> dict[str, object]:
-        facts = {"says": self.name, "stands in": self.form, "left": f"{self.left:.5g}", "right": f"{self.right:.5g}"}
-        return facts | {"verdict": self.verdict} | ({"note": self.note} if self.note else {})
+        sides = {"left": f"{self.left:.5g}", "right": f"{self.right:.5g}", "verdict": self.verdict}
+        return {"says": self.name, "stands in": self.form, **sides, **({"note": self.note} if self.note else {})}
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON: what is not finite is None."""
