@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.geometry.patterns import Boundaries, Column, piece_numbers
-from regionscope.types import Indices, Ints, Words
+from regionscope.geometry.patterns import Boundaries, Column, piece_numbers, unpacked_bits
+from regionscope.types import Bools, Indices, Ints, Words
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,11 @@ class Lineage:
             for name, packed in bits.items()
         }
 
-    def sides(self, boundaries: Sequence[Boundaries], cells: Indices) -> dict[str, Tensor]:
+    def sides(self, boundaries: Sequence[Boundaries], cells: Indices) -> dict[str, Bools]:
         """Whether the first was above the second in matches of these last rounds, in cells: name -> (n, matches)."""
         units = {b.site.name: b.site.units for b in boundaries}
         last = Lineage(self.ancestors, self.notes[-len(boundaries) :])
-        sides = {note.name: piece_numbers(packed, units[note.name], 1) > 0 for note, packed in last.rows(cells)}
-        return {name: torch.from_numpy(over) for name, over in sides.items()}
+        return {note.name: unpacked_bits(packed, units[note.name]) for note, packed in last.rows(cells)}
 
     def patterns(self, columns: Sequence[Column]) -> Words:
         """The columns of patterns of all cells, side by side."""

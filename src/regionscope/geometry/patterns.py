@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regionscope.geometry.predicates import words
 from regionscope.tracing.network import Network, Site, Tournament
-from regionscope.types import Indices, Ints, Words
+from regionscope.types import Bools, Indices, Ints, Words
 
 BITS_AT_ONCE = 1 << 23
 
@@ -143,8 +143,13 @@ def _some_rows(rows: int, bits: int) -> Iterator[slice]:
 
 def piece_numbers(bits: Words, units: int, breakpoints: int) -> Ints:
     """The number of breakpoints that each unit is above, (n, units), from a bit for each boundary."""
-    each = np.unpackbits(bits.view(np.uint8), axis=1, count=units * breakpoints, bitorder="little")
+    each = unpacked_bits(bits, units * breakpoints).view(np.uint8)
     return np.asarray(each.reshape(len(bits), breakpoints, units).sum(axis=1, dtype=np.int32))
+
+
+def unpacked_bits(bits: Words, count: int) -> Bools:
+    """The first so many bits of each row, (n, count)."""
+    return np.unpackbits(bits.view(np.uint8), axis=1, count=count, bitorder="little").view(bool)
 
 
 def unpacked(columns: Sequence[Column], patterns: Words) -> Ints:

@@ -224,9 +224,12 @@ class Judge:
             return np.zeros(len(cell), bool)
         used, place = np.unique(cell, return_inverse=True)
         choices = maps.choices(used)
-        later = {s.name: torch.zeros(len(used), s.units, dtype=torch.bool) for s in playing.rounds}
-        above = later | {s.name: choices[s.exit] > 0 for s in playing.rounds if s.exit in choices}
-        first, second = playing.played(above)[1][boundaries.site.name][place, boundary].T
+        later = {s.name: np.zeros((len(used), s.units), bool) for s in playing.rounds}
+        above = later | {s.name: (choices[s.exit] > 0).numpy() for s in playing.rounds if s.exit in choices}
+        won, matches = playing.played(above), playing.matches[boundaries.site.name]
+        first, second = (
+            torch.from_numpy(won[place, side[boundary]]).long() for side in (matches.first, matches.second)
+        )
         same = first == second
         constants = self.constant_numbers(playing).repeat(len(used), 1)
         if playing.entrants is not None:
@@ -319,6 +322,6 @@ def exact_pieces(
     winners = {}
     for tournament, playing in judge.tournaments.items():
         if playing.rounds[-1].exit in found:
-            above = {s.name: torch.from_numpy(found[s.exit] > 0) for s in playing.rounds}
-            winners[tournament] = playing.numbers[playing.played(above)[0]].numpy()
+            above = {s.name: found[s.exit] > 0 for s in playing.rounds}
+            winners[tournament] = playing.numbers.numpy()[playing.winners(playing.played(above))]
     return [found[site.exit] for site in rounds], winners

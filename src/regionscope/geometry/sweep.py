@@ -247,16 +247,17 @@ def _played(
     asked: dict[str, tuple[Indices, Indices]],
 ) -> tuple[Words, dict[str, Indices]]:
     """Who won in each cell, packed; and who met in the matches (cells, units) asked for, (n, 2); some cells at once."""
-    at_once = points_at_once(sum(b.site.units for b in rounds), floats=ENTRIES_AT_ONCE)
+    at_once = points_at_once(playing.slots, floats=ENTRIES_AT_ONCE)
     won, met = list[Words](), {name: np.zeros((len(cell), 2), np.int64) for name, (cell, _) in asked.items()}
     order = {name: np.argsort(cell, kind="stable") for name, (cell, _) in asked.items()}
     for start in range(0, len(lineage.ancestors), at_once):
         some = np.arange(start, min(start + at_once, len(lineage.ancestors)))
-        winners, matches = playing.played(lineage.sides(rounds, some))
-        won.append(playing.packed(winners))
+        slots = playing.played(lineage.sides(rounds, some))
+        won.append(playing.packed(playing.winners(slots)))
         for name, (cell, unit) in asked.items():
             mine = order[name][slice(*np.searchsorted(cell, [start, start + at_once], sorter=order[name]))]
-            met[name][mine] = matches[name][cell[mine] - start, unit[mine]].numpy()
+            both = (playing.matches[name].first, playing.matches[name].second)
+            met[name][mine] = np.stack([slots[cell[mine] - start, side[unit[mine]]] for side in both], axis=1)
     return np.concatenate(won), met
 
 

@@ -12,7 +12,7 @@ from regionscope.geometry import kernels, traversals
 from regionscope.geometry.complexes import Cut, Outcome, Start
 from regionscope.geometry.laws import Law
 from regionscope.geometry.lineage import Lineage
-from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, piece_numbers
+from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, unpacked_bits
 from regionscope.geometry.predicates import (
     DOUBTS,
     EPS,
@@ -31,7 +31,7 @@ from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once
-from regionscope.tracing.network import Network, Site, as_rows
+from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Indices, Words
 
@@ -195,27 +195,30 @@ class Swept:
         playing = self._playing(boundaries)
         if playing is None:
             return np.zeros((0, 0), np.uint64)
-        entrants, everywhere = playing.entrants, self.judge.constant_numbers(playing)
+        entrants, everywhere = playing.entrants, self.judge.constant_numbers(playing).to(torch.int32).numpy()
         may_close = entrants is not None and entrants.site.name in self._above
         if not may_close and not (everywhere >= 0).any():
             return np.zeros((0, 0), np.uint64)
         packed = np.zeros((self.vertices, 8 * words(boundaries.count)), np.uint8)
-        at_once = points_at_once(len(everywhere), floats=ENTRIES_AT_ONCE)
+        at_once = points_at_once(playing.slots, floats=ENTRIES_AT_ONCE)
+        earlier = [site for site in playing.rounds if site.name in self._below]
         for start in range(0, self.vertices, at_once):
             rows = slice(start, min(start + at_once, self.vertices))
-            known = everywhere.repeat(rows.stop - start, 1)
+            known = np.tile(everywhere, (rows.stop - start, 1))
             if may_close and entrants is not None:
-                known[~self._sides(self._above, entrants.site, rows)[:, entrants.units]] = int(entrants.constants[0])
-            earlier = [site for site in playing.rounds if site.name in self._below]
-            sides = {s.name: (self._sides(self._above, s, rows), self._sides(self._below, s, rows)) for s in earlier}
-            found = playing.constant_matches(known, sides, boundaries.site.name).numpy()
+                opened = unpacked_bits(self._above[entrants.site.name][rows], entrants.site.units)
+                known[~opened[:, entrants.units.numpy()]] = int(entrants.constants[0])
+            sides = {
+                s.name: (
+                    unpacked_bits(self._above[s.name][rows], s.units),
+                    unpacked_bits(self._below[s.name][rows], s.units),
+                )
+                for s in earlier
+            }
+            found = playing.constant_matches(known, sides, boundaries.site.name)
             bits = np.packbits(found, axis=1, bitorder="little")
             packed[rows, : bits.shape[1]] = bits
         return packed.view(np.uint64)
-
-    def _sides(self, kept: dict[str, Words], site: Site, rows: slice) -> Tensor:
-        """Whether vertices are on a side of the first breakpoint of units, (n, units)."""
-        return torch.from_numpy(piece_numbers(kept[site.name][rows], site.units, 1) > 0)
 
     def _playing(self, boundaries: Boundaries) -> Bracket | None:
         """The tournament that a site is a round of, if its winners are part of a pattern."""

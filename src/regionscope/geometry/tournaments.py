@@ -8,11 +8,13 @@ whole cell are on no side of each other's boundary; the one that comes first win
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from regionscope.geometry import traversals
 from regionscope.geometry.pieces import pieces
 from regionscope.geometry.predicates import words
 from regionscope.geometry.rounding import SAME
@@ -21,7 +23,21 @@ from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Network, Site, Tournament, as_rows
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step
-from regionscope.types import Words
+from regionscope.types import Bools, Indices, Ints, Words
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The matches of a round: the slots that its two competitors are in, and whether the larger of them wins.
+
+    Slots are the positions in what enters the tournament, then the winners of its matches, round by round; `slots` are
+    those of the winners of this one.
+    """
+
+    first: Ints  # (units,)
+    second: Ints
+    larger: bool
+    slots: slice
 
 
 @dataclass(frozen=True)
@@ -38,59 +54,75 @@ class Bracket:
     numbers: Tensor
     entrants: "Entrants | None"
 
-    def played(self, above: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """The positions of the winners (n, winners), and of the two in every match of each round (n, units, 2).
+    @property
+    def positions(self) -> int:
+        """How many there are in the source."""
+        return math.prod(self.program.shapes[self.source])
+
+    @property
+    def slots(self) -> int:
+        """How many there are, see `Matches`."""
+        return self.positions + sum(site.units for site in self.rounds)
+
+    @cached_property
+    def matches(self) -> dict[str, Matches]:
+        """Who meets whom in each round, by its name: other steps only arrange competitors."""
+        return self._drawn[0]
+
+    @cached_property
+    def _drawn(self) -> tuple[dict[str, Matches], Indices]:
+        """The matches, and the slots of the winners: the program is run with slots in the place of values."""
+        leaving, found = {site.exit: site for site in self.rounds}, dict[str, Matches]()
+
+        def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
+            if step.results[0] not in leaving:
+                return lifted(step, values, shapes)
+            site, start = leaving[step.results[0]], self.positions + sum(len(m.first) for m in found.values())
+            pair = [values[step.named[name].index] for name in ("self", "other")]
+            first, second = (as_rows(p)[0].to(torch.int32).numpy() for p in pair)
+            slots, larger = slice(start, start + site.units), PAIRWISE[step.name] == "maximum"
+            found[site.name] = Matches(first, second, larger, slots)
+            return [torch.arange(start, start + site.units).reshape(pair[0].shape)]
+
+        start = torch.arange(self.positions).reshape(1, *self.program.shapes[self.source])
+        (winners,) = self.program.resume({self.source: start}, act=act)
+        return found, as_rows(winners)[0].numpy()
+
+    def played(self, above: Mapping[str, Bools]) -> Ints:
+        """The position of who is in every slot (n, slots).
 
         `above` has a row for each cell, a column for each match: whether the first was above the second.
         """
-        n = len(next(iter(above.values())))
-        shape = self.program.shapes[self.source]
-        start = torch.arange(math.prod(shape)).reshape(shape).expand(n, *shape)
-        matches: dict[str, Tensor] = {}
-        leaving = {site.exit: site for site in self.rounds}
+        won = np.empty((len(next(iter(above.values()))), self.slots), np.int32)
+        won[:, : self.positions] = np.arange(self.positions)
+        for name, m in self.matches.items():
+            traversals.play(won, m.slots.start, above[name], m.first, m.second, m.larger)
+        return won
 
-        def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
-            if step.results[0] not in leaving:
-                return lifted(step, values, shapes)
-            site = leaving[step.results[0]]
-            pair = [values[step.named[name].index] for name in ("self", "other")]
-            matches[site.name] = torch.stack([as_rows(p) for p in pair], dim=-1)
-            first = above[site.name].reshape(pair[0].shape) == (PAIRWISE[step.name] == "maximum")
-            return [torch.where(first, pair[0], pair[1])]
+    def winners(self, won: Ints) -> Ints:
+        """The positions of those who won in the end, (n, winners), given who is in every slot."""
+        return np.asarray(won[:, self._drawn[1]])
 
-        (winners,) = self.program.resume({self.source: start}, act=act)
-        return as_rows(winners), matches
-
-    def constant_matches(self, known: Tensor, sides: Mapping[str, tuple[Tensor, Tensor]], name: str) -> Tensor:
+    def constant_matches(self, known: Ints, sides: Mapping[str, tuple[Bools, Bools]], name: str) -> Bools:
         """The matches of a round in which both are the same constant at points, (n, units).
 
-        `known` (n, positions) numbers the constants that competitors are there, -1 for none; `sides` says of earlier
-        rounds in which matches the first is above the second, and below.
+        `known` (n, positions) numbers the constants that competitors are there, -1 for none; `sides` says of all
+        earlier rounds in which matches the first is above the second, and below.
         """
-        shape = self.program.shapes[self.source]
-        leaving = {site.exit: site for site in self.rounds}
-        found: list[Tensor] = []
+        told = np.empty((len(known), self.slots), np.int32)
+        told[:, : self.positions] = known
+        for earlier, m in self.matches.items():
+            if earlier == name:
+                break
+            over, under = sides[earlier] if m.larger else reversed(sides[earlier])
+            traversals.play_constants(told, m.slots.start, over, under, m.first, m.second)
+        first, second = told[:, m.first], told[:, m.second]
+        return np.asarray((first >= 0) & (first == second))
 
-        def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
-            if step.results[0] not in leaving:
-                return lifted(step, values, shapes)
-            first, second = (values[step.named[side].index] for side in ("self", "other"))
-            site = leaving[step.results[0]]
-            if site.name == name:
-                found.append(as_rows((first >= 0) & (first == second)))
-            over, under = (s.reshape(first.shape) for s in sides.get(site.name, (first >= 0, first < 0)))
-            if PAIRWISE[step.name] == "minimum":
-                over, under = under, over
-            equal = torch.where(first >= 0, first, second)  # one value, so if either is a constant both are
-            return [torch.where(over, first, torch.where(under, second, equal))]
-
-        self.program.resume({self.source: known.reshape(len(known), *shape)}, act=act)
-        return found[0]
-
-    def packed(self, winners: Tensor) -> Words:
+    def packed(self, winners: Ints) -> Words:
         """What torch calls the winners, two in a word."""
         packed = np.zeros((len(winners), 2 * words(32 * winners.shape[1])), np.int32)
-        packed[:, : winners.shape[1]] = self.numbers[winners].numpy()
+        packed[:, : winners.shape[1]] = self.numbers.numpy()[winners]
         return packed.view(np.uint64)
 
 

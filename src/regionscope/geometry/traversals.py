@@ -81,6 +81,25 @@ def ancestors(source, known):
 
 
 @njit(cache=True, nogil=True)
+def play(won, start, above, first, second, larger):
+    """Who wins the matches of a round in each row: `won` says who is in the slots before `start`."""
+    for row in range(len(won)):
+        for i in range(len(first)):
+            won[row, start + i] = won[row, first[i] if above[row, i] == larger else second[i]]
+
+
+@njit(cache=True, nogil=True)
+def play_constants(told, start, over, under, first, second):
+    """What constant, or none, the winners are: of equals, if either is a constant both are."""
+    for row in range(len(told)):
+        for i in range(len(first)):
+            a, b = told[row, first[i]], told[row, second[i]]
+            if not over[row, i] and (under[row, i] or a < 0):
+                a = b
+            told[row, start + i] = a
+
+
+@njit(cache=True, nogil=True)
 def chain(first, after):
     """The vertices of a curve in order."""
     n, v = 1, first
