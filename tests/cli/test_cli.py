@@ -256,6 +256,50 @@ def test_what_a_user_can_mend_is_said_in_one_line(tmp_path: Path) -> None:
     assert stopped.stderr.count("\n") == 1
 
 
+def test_without_a_size_as_much_of_the_plane_is_drawn_as_fits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    path = saved(mlp(784, 30, 30, 10), tmp_path / "net.safetensors")
+    asked = ["regions", str(path), "--out", str(tmp_path / "a.png"), "--save", str(tmp_path / "a.npz")]
+    app(asked)
+    whole, said = rs.PlaneCells.load(tmp_path / "a.npz"), capsys.readouterr().out
+    assert "expected by an estimate: about" in said and "middle" not in said
+    monkeypatch.setattr("regionscope.plots.planes.MANY", len(whole) // 4)
+    app(asked)
+    part, said = rs.PlaneCells.load(tmp_path / "a.npz"), capsys.readouterr().out
+    assert "so only its middle is looked at, 0." in said and "(--margin 0." in said
+    assert part.plane.area < whole.plane.area and 1 < len(part) < len(whole) / 2
+    app([*asked, "--margin", "1.2"])  # what is asked for is done
+    assert len(rs.PlaneCells.load(tmp_path / "a.npz")) == len(whole)
+
+
+def test_a_size_that_does_not_fit_is_refused_with_an_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(mlp(784, 30, 30, 10), tmp_path / "net.safetensors")
+
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr(rs, "plane_cells", work)
+    asked = ["regions", str(path), "--out", str(tmp_path / "a.png"), "--margin", "1.2"]
+    with pytest.raises(rs.TooManyCells, match=r"max_cells=5 cells: about .* by an estimate; look at a part of about 0"):
+        app([*asked, "--max-cells", "5"])
+    with pytest.raises(MemoryError, match=r"are too little: about .* by an estimate; give \d+\.\d GB, look at a part"):
+        app([*asked, "--memory", "1e-6"])
+
+
+def test_bounds_of_a_large_network_keep_to_their_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save(cnn((1, 28, 28), 10, depth=2, width=8).state_dict(), tmp_path / "cnn.pt")
+    asked = ["bounds", str(tmp_path / "cnn.pt"), *"--model cnn --activation relu --shape 1 28 28 --plan".split()]
+    app([*asked, "--seconds", "inf"])
+    assert "points 2" not in capsys.readouterr().out
+    app([*asked, "--seconds", "0.001"])
+    said = capsys.readouterr().out
+    assert "draws 1, points 2" in said and "more than the 0.001 s; as asked for it would take" in said
+    app([*asked, "--seconds", "0.001", "--draws", "3"])  # what is given stays
+    assert "draws 1" not in capsys.readouterr().out
+
+
 def test_the_version_is_the_librarys() -> None:
     assert run("--version").stdout.strip() == rs.__version__
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.geometry import sweep
 from regionscope.geometry.budget import Budget, TooMuchMemory
 from regionscope.geometry.patterns import PatternBlock, PatternTable
 
@@ -122,6 +123,15 @@ def test_more_cells_than_fit_are_refused_with_an_estimate() -> None:
     budget.keep(10_000, 0.01, 40)
     with pytest.raises(TooMuchMemory, match=r"about 4,\d\d\d cells would take .* GB of memory.*give \d+\.\d GB"):
         budget.keep(1_000_000, 0.19, 800)
+
+
+def test_cells_that_have_to_stay_together_say_how_much_memory_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = model_of("max-pooling first")
+    plane = rs.Plane.around(x, 3.0, generator=torch.Generator().manual_seed(2))
+    monkeypatch.setattr(sweep, "LEAST", 0)
+    monkeypatch.setattr(sweep, "OVER", 0.01)
+    with pytest.raises(TooMuchMemory, match=r"1 cell has to stay together.* room for 1 .*give \d+\.\d GB of memory"):
+        rs.plane_cells(model, plane, memory=100_000)
 
 
 def test_max_cells_counts_the_cells_of_all_blocks(small_blocks: Callable[[int], None]) -> None:

@@ -123,6 +123,26 @@ def test_a_picture_says_that_sides_are_left_out(monkeypatch: pytest.MonkeyPatch)
     assert "sides are not drawn" in plots.regions(cells).get_title()
 
 
+def test_many_cells_up_to_a_layer_are_filled_as_their_sides_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = rs.Plane.coordinates(torch.zeros(2, dtype=torch.float64), radius=2.0)
+    cells = rs.plane_cells(network(2, 6, 6, 1), plane, up_to_layer=1)
+    assert not found(plots.regions(cells), PolyCollection) and found(plots.regions(cells), LineCollection)
+    monkeypatch.setattr(plots.planes, "MANY", len(cells) - 1)
+    (polygons,) = found(plots.regions(cells), PolyCollection)
+    assert len(np.unique(polygons.get_facecolor(), axis=0)) == len(cells)
+
+
+def test_a_legend_names_only_what_is_seen() -> None:
+    model = network(2, 5, 4, 2)
+    with torch.no_grad():
+        model[0].bias.fill_(100.0)  # the first layer does not bend here
+        model[-1].weight.zero_()
+        model[-1].bias.copy_(torch.tensor([0.0, 1.0]))  # and one class wins everywhere
+    cells = square(model)
+    assert set(cells.edges.layer) <= {0, 2}
+    assert [name for name in names(cells.plot()) if not name.startswith("class")] == ["layer 2"]
+
+
 def test_patterns_have_a_colour_each_and_none_has_no_fill() -> None:
     cells = square(network(2, 6, 3))
     (polygons,) = found(cells.plot(colour="pattern"), PolyCollection)

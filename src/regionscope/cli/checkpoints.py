@@ -1,5 +1,6 @@
 """Commands on the checkpoint of a network."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,14 +13,17 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope.cli.models import Given
 from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
-from regionscope.cli.places import check_points_files, chosen_plane, chosen_points
+from regionscope.cli.places import check_points_files, chosen_plane, chosen_points, expected, fitting_plane
+from regionscope.geometry.forecasts import Forecast
+from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
-from regionscope.measures.plans import planned_measures, usual_measures
+from regionscope.measures.plans import planned_bounds, planned_measures, usual_measures
 from regionscope.measures.table import MEASURES, measure_label, measure_named
 from regionscope.results import kind_of_error
 from regionscope.tables import aligned, write_rows
 
 TOLD_BY_FILE = Given()
+USUAL_RADIUS, USUAL_MARGIN = 1.0, 1.2
 Colour = Literal["class", "gradient", "layer", "pattern", "none"]
 
 
@@ -32,8 +36,9 @@ def regions(
     labels: Path | None = None,
     through: tuple[int, int, int] | None = None,
     around: int | None = None,
-    radius: float = 1.0,
-    margin: float = 1.2,
+    radius: float | None = None,
+    margin: float | None = None,
+    seconds: float = 60.0,
     colour: Colour | None = None,
     up_to_layer: int | None = None,
     max_cells: int = 10_000_000,
@@ -46,7 +51,9 @@ def regions(
     """Draw the exact linear regions of a network on a plane, and certify them; the exit code is 1 if that fails.
 
     A network with two inputs is drawn on the square of half-side RADIUS around the origin. Others are cut along the
-    plane through three points, or a random plane around one; by default through a 0, a 1 and a 2 of MNIST.
+    plane through three points, or a random plane around one; by default through a 0, a 1 and a 2 of MNIST. What that
+    will have, and how long it takes, is estimated and said beforehand. If neither RADIUS nor MARGIN is given and the
+    whole would be too much, its middle is drawn.
 
     Parameters
     ----------
@@ -65,9 +72,11 @@ def regions(
     around
         The number of one of the points.
     radius
-        Half the side of the square around a point.
+        Half the side of the square around a point; 1, or less if that is too much.
     margin
-        Half the side of the square through three points, in circumradii.
+        Half the side of the square through three points, in circumradii; 1.2, or less if that is too much.
+    seconds
+        How long it may take, about, if the size is not given.
     colour
         What the cells are filled by: the class if there are several outputs, else the norm of the gradient.
     up_to_layer
@@ -88,12 +97,24 @@ def regions(
     check_file("--out", out, PICTURES)
     check_file("--save", save, (".npz",))
     network = _network_of(checkpoint, given, points, labels, output)
-    plane, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
+    whole, names = chosen_plane(
+        network, points, labels, through, around, USUAL_RADIUS if radius is None else radius,
+        USUAL_MARGIN if margin is None else margin, seed,
+    )  # fmt: skip
+    limits = {"max_cells": max_cells, "memory": int(memory * GB)}
+    if radius is None and margin is None:
+        plane, found, asked = fitting_plane(
+            network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=limits["memory"]
+        )
+        output.remark(_size_in_words(plane, whole, found, asked))
+    else:
+        plane, found = whole, expected(network, whole, up_to_layer)
+        output.remark(f"expected by an estimate: {found}")
+    found.check(**limits)
     matplotlib.use("agg")
     cells = rs.plane_cells(
-        network, plane, up_to_layer=up_to_layer, max_cells=max_cells, memory=int(memory * 1e9), certified=certified,
-        show_progress=output.bar,
-    )  # fmt: skip
+        network, plane, up_to_layer=up_to_layer, certified=certified, show_progress=output.bar, **limits
+    )
     save_picture(cells.plot(colour=colour, labels=names), out)
     if save is not None:
         cells.save(save)
@@ -101,12 +122,25 @@ def regions(
     output.result(
         f"{_regions_in_words(cells, certificate)}\nwrote {out}",
         {
-            "regions": len(cells), "exact": cells.exact, "vertices": len(cells.vertices),
+            "regions": len(cells), "exact": cells.exact, "expected": asdict(found), "domain": plane.domain,
+            "vertices": len(cells.vertices),
             "boundary_length": cells.boundary_length(),
             "certificate": asdict(certificate) | {"holds": certificate.holds}, "out": out, "save": save,
         },
     )  # fmt: skip
     return 0 if certificate.holds else 1
+
+
+def _size_in_words(plane: rs.Plane, whole: rs.Plane, found: Forecast, asked: Forecast) -> str:
+    """What is looked at, and why."""
+    if plane is whole:
+        return f"expected by an estimate: {found}"
+    share = math.sqrt(plane.area / whole.area)
+    return (
+        f"the whole plane would have {asked}\nso only its middle is looked at, {share:.2g} of its side"
+        f" (--margin {USUAL_MARGIN * share:.2g}, or --radius {USUAL_RADIUS * share:.2g} of a plane around a point);"
+        f" expected by an estimate: {found}"
+    )
 
 
 def _regions_in_words(cells: rs.PlaneCells, certificate: rs.Certificate) -> str:
@@ -231,15 +265,20 @@ def bounds(
     sigma: float = 0.05,
     eta: float | None = None,
     eps: float = 0.1,
-    draws: int = 4,
+    draws: int | None = None,
     constants: Literal["product", "data"] = "product",
     terms: bool = False,
     plot: Path | None = None,
     out: Path | None = None,
     seed: int = 0,
+    seconds: float = 60.0,
+    plan: bool = False,
     output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
 ) -> None:
     """Hold the inequalities of the papers against a network: both sides and a verdict, as printed and as they hold.
+
+    Of a large network fewer points are taken, and fewer draws, so that it takes about SECONDS; how many is said
+    beforehand.
 
     Parameters
     ----------
@@ -258,7 +297,7 @@ def bounds(
     eps
         Singular values at least this large count for the local rank.
     draws
-        Draws of the noise for each point.
+        Draws of the noise for each point; 4 if not given, or 1 to save time.
     constants
         Gradient and Lipschitz constants by operator norms (product), or the largest met on the data.
     terms
@@ -269,14 +308,26 @@ def bounds(
         Write the results to this .json or .parquet file too.
     seed
         Seed of everything that is drawn.
+    seconds
+        How long a large network may take; inf sets no limit.
+    plan
+        Only say at how many points the inequalities would be looked at, and how long that takes.
     output
         How the result is printed.
     """
     check_file("--out", out, (".json", ".parquet"))
     check_file("--plot", plot, PICTURES)
     net, data, _ = _network_and_points(checkpoint, given, points, None, count, output)
+    planned = planned_bounds(net, data, draws=draws, seconds=seconds)
+    if plan:
+        output.result(f"{net!r}, {len(data)} points\n\n{planned}", planned.to_dict())
+        return
+    if planned.changed:
+        output.remark(f"{planned}\n")
+    how = planned.measures["bounds"]
+    data = data[: how.points]
     found = rs.bounds(
-        net, data, sigma=sigma, eta=eta, eps=eps, draws=draws, constants_from=constants,
+        net, data, sigma=sigma, eta=eta, eps=eps, draws=how.options["draws"], constants_from=constants,
         generator=torch.Generator().manual_seed(seed), show_progress=output.bar,
     )  # fmt: skip
     text = f"{net!r}, {len(data)} points\n\n{_bounds_table(found, terms)}"

@@ -1,5 +1,6 @@
 """Where a network is looked at: points, with labels if they have some, and planes through them."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from regionscope.datasets.sets import mnist_sample
+from regionscope.geometry.forecasts import Forecast, forecast
 from regionscope.geometry.planes import Plane
+from regionscope.geometry.sweep import exact
+from regionscope.tracing.trace import as_network
+
+ROUNDS = 6  # in which a part is made smaller at the most
+CAUTION = 0.9  # of the side that would just do
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,30 @@ def chosen_plane(
     default = [found.names.index(name) for name in "012"] if file is None else [0, 1, 2]
     rows = [found.row(number, "--through") for number in through or default]
     return Plane.through(*found.points[rows], margin=margin), [found.names[row] for row in rows]
+
+
+def fitting_plane(
+    network: nn.Module, plane: Plane, *, up_to_layer: int | None, seconds: float, memory: int
+) -> tuple[Plane, Forecast, Forecast]:
+    """The middle of a plane that can be drawn, in so many seconds; about what it has, and what the whole plane has."""
+    from regionscope.plots.planes import MANY
+
+    net, part = exact(as_network(network, plane.origin[None])), plane
+    whole = found = forecast(net, plane, up_to_layer=up_to_layer)
+    for _ in range(ROUNDS):
+        spare = min(
+            MANY / (found.cells + found.stderr), memory / found.bytes, seconds / max(found.seconds, 1e-9),
+        )  # fmt: skip
+        if spare >= 1:
+            break
+        part = Plane(plane.origin, plane.axes, CAUTION * math.sqrt(spare) * part.domain, plane.anchors)
+        found = forecast(net, part, up_to_layer=up_to_layer)
+    return part, found, whole
+
+
+def expected(network: nn.Module, plane: Plane, up_to_layer: int | None) -> Forecast:
+    """About what a plane has."""
+    return forecast(exact(as_network(network, plane.origin[None])), plane, up_to_layer=up_to_layer)
 
 
 def _array(file: Path) -> Tensor:

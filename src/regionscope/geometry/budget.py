@@ -38,13 +38,16 @@ class Budget:
             return float("inf")
         return max(SHARE * self.memory - self.waiting - self.kept, LITTLE * self.memory) / AT_ONCE
 
+    def needed(self, block: float) -> int:
+        """The memory with which there is room for a block of so many bytes, beside what waits and is kept."""
+        return _rounded((block * AT_ONCE + self.waiting + self.kept) / SHARE)
+
     def check(self, widest: int) -> None:
         """Refuse a network that has so many bytes at one vertex if there is no room for a few of them."""
         if self.memory is not None and LEAST * widest > self.room:
-            needed = LEAST * widest * AT_ONCE / SHARE
             raise TooMuchMemory(
                 f"{self.memory / GB:.1f} GB of memory are too little for this network: its values at {LEAST} vertices"
-                f" alone take {LEAST * widest / GB:.1f} GB; give {_rounded(needed) / GB:.1f} GB or more"
+                f" alone take {LEAST * widest / GB:.1f} GB; give {self.needed(LEAST * widest) / GB:.1f} GB or more"
             )
 
     def keep(self, size: int, share: float, cells: int) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from regionscope.geometry import decision, maps, traversals
 from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
+from regionscope.geometry.forecasts import forecast
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import reduced, remainders
 from regionscope.geometry.patterns import owners
@@ -266,8 +267,9 @@ def plane_cells(
     Layer by layer: between the boundaries of earlier sites a pre-activation is affine, so its values at the corners of
     a cell say how it cuts the cell. The network is evaluated less than once at each vertex of the result; the cutting
     itself grows with the number of cells. `up_to_layer` stops after a layer (HR Fig. 2). Raises `TooManyCells` beyond
-    `max_cells`, and `TooMuchMemory` for what does not fit into `memory` bytes. Where that is short, cells go through
-    the network in blocks, and their order is that of the blocks.
+    `max_cells`, and `TooMuchMemory` for what does not fit into `memory` bytes: as a rule within seconds, by an estimate
+    from small squares. Where memory is short, cells go through the network in blocks, and their order is that of the
+    blocks.
 
     On which side of a boundary a vertex lies is proved by a bound on the rounding of its value, or settled in exact
     arithmetic, for up to 4e12 products; `undecided` counts what neither can do, `exact` says whether that is nothing.
@@ -288,6 +290,7 @@ def plane_cells(
         memory=memory,
         show_progress=show_progress,
         certified=certified,
+        before_blocks=lambda: forecast(net, plane, up_to_layer=up_to_layer).check(max_cells, memory),
     )
     return _finished(plane, net, made, sweep)
 

@@ -75,12 +75,12 @@ class Judge:
     boundaries: Sequence[Boundaries]
     reach: float
     certified: bool = False
+    budget: float = WORK
     constants: "Still | None" = None
     close_decisions: int = 0
     undecided: int = 0
 
     def __post_init__(self) -> None:
-        self.budget = WORK
         self.laws = route(self.net, self.boundaries).laws
         self._numbers: dict[int, Tensor] = {}  # see `constant_numbers`
 

@@ -28,6 +28,7 @@ from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
 from regionscope.geometry.rows import enlarged
+from regionscope.geometry.settling import WORK
 from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import sweep
 from regionscope.geometry.swept import Swept
@@ -80,7 +81,7 @@ class Subdivision:
         coordinates = float(np.abs(planes.domain).max())
         origins = planes.origins.norm(dim=1).numpy()
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
-        moving = (planes.axes[0] != 0).any(dim=0) if len(planes) == 1 else None
+        moving = (planes.axes != 0).any(dim=1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
         reach = float(origins.max()) + 2.0
         return Start(len(self), planes.corners(), error, 2 * coordinates, planes.axes, reach, moving)
 
@@ -407,8 +408,10 @@ def subdivide(
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
+    work: float = WORK,
+    before_blocks: Callable[[], None] | None = None,
 ) -> tuple[Subdivision, Swept]:
-    """Cut the domains of all planes, together, by all sites of a frozen network."""
+    """Cut the domains of all planes, together, by all sites of a frozen network; see `sweep`."""
     if planes.origins.shape[1] != math.prod(net.input_shape):
         raise ValueError(f"the plane lies among inputs with {planes.origins.shape[1]} entries, not {net.input_shape}")
     cells = Subdivision(planes)
@@ -420,4 +423,6 @@ def subdivide(
         up_to_layer=up_to_layer,
         show_progress=show_progress,
         certified=certified,
+        work=work,
+        before_blocks=before_blocks,
     )

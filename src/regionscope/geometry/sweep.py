@@ -8,7 +8,7 @@ whose values would take too much memory go on in blocks, depth first (see `budge
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,10 @@ from regionscope.geometry.laws import Way, route
 from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable, numbered
 from regionscope.geometry.predicates import SHIFT, words
-from regionscope.geometry.settling import Still, cut_by_site
+from regionscope.geometry.settling import WORK, Still, cut_by_site
 from regionscope.geometry.swept import ENTRIES_AT_ONCE, Swept
 from regionscope.geometry.tournaments import Bracket
-from regionscope.machine import points_at_once, return_freed_memory
+from regionscope.machine import GB, points_at_once, return_freed_memory
 from regionscope.progress import tqdm
 from regionscope.tracing.network import Network
 from regionscope.tracing.program import Program
@@ -79,15 +79,18 @@ def sweep(
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
+    work: float = WORK,
+    before_blocks: Callable[[], None] | None = None,
 ) -> Swept:
     """Cut the cells of a complex by all sites of a frozen network, one after another.
 
-    What would take more than its share of `memory` bytes goes on in blocks, depth first, that are joined at the end.
+    What would take more than its share of `memory` bytes goes on in blocks, depth first, that are joined at the end;
+    `before_blocks` is called before that begins. Exact arithmetic may do so much `work`, in products.
     """
     boundaries = _boundaries(net, up_to_layer)
     way, budget = route(net, boundaries), Budget(memory)
     budget.check(max((_vertex_bytes(part, b) for part, b in zip(way.parts, boundaries, strict=True)), default=0))
-    swept = Swept(net, cells.start(), boundaries, certified)
+    swept = Swept(net, cells.start(), boundaries, certified, work)
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", disable=not show_progress)
     waiting, done = [CellBlock(cells, swept)], list[Finished]()
@@ -96,6 +99,8 @@ def sweep(
         budget.waiting = sum(b.nbytes for b in waiting)
         others = sum(len(b.cells) for b in waiting) + sum(len(f.patterns.bits) for f in done)
         parts = _carried(block, way, budget, max_cells - others, bar)
+        if parts and before_blocks is not None and block.share == 1.0:
+            before_blocks()
         waiting += reversed(parts)
         if parts:
             continue
@@ -170,7 +175,7 @@ def _carried(block: CellBlock, way: Way, budget: Budget, most: int, bar: Any) ->
                 cut, following = swept.look(part, law, site, known == (0,))
             if cut.values.nbytes > MUCH:
                 return_freed_memory()
-            outcome = _cut_within(block, cut, most, OVER * budget.room / each)
+            outcome = _cut_within(block, cut, most, budget, each)
             swept.follow(outcome, law, following, whole=whole)
             above, ancestors = outcome.made.vertices.above[: outcome.vertices], outcome.ancestors
             del cut, outcome  # memory that the notes need
@@ -191,17 +196,20 @@ def _carried(block: CellBlock, way: Way, budget: Budget, most: int, bar: Any) ->
     return []
 
 
-def _cut_within(block: CellBlock, cut: Cut, most: int, room: float) -> Outcome:
-    """Cut a block by a site, unless that makes more cells than are allowed, or than there is room for."""
-    cells, swept, least = block.cells, block.swept, len(block.cells) + LEAST
+def _cut_within(block: CellBlock, cut: Cut, most: int, budget: Budget, each: int) -> Outcome:
+    """Cut a block by a site, unless that makes more cells than are allowed, or than there is room for at `each`."""
+    cells, swept, now = block.cells, block.swept, len(block.cells)
+    room = max(OVER * budget.room / each, now + LEAST)
     try:
-        return cut_by_site(cells, swept.lineage, swept.judge, cut, int(min(most, max(room, least))))
+        return cut_by_site(cells, swept.lineage, swept.judge, cut, int(min(most, room)))
     except TooManyCells as error:
-        if most <= max(room, least):
+        if most <= room:
             raise
+        needed = budget.needed((swept.vertices + cells.room_needed(cut)) * each / OVER)
         raise TooMuchMemory(
-            f"{least - LEAST:,} cells that have to stay together become more than {room:,.0f}, cut by"
-            f" {cut.boundaries.site.name!r}: give more memory, or look at a smaller part"
+            f"{now:,} {'cell has' if now == 1 else 'cells have'} to stay together while"
+            f" {cut.boundaries.site.name!r}, a round of a maximum, cuts, and there is room for {room:,.0f} at the end:"
+            f" give {needed / GB:.1f} GB of memory, which do for this round, or look at a smaller part"
         ) from error
 
 

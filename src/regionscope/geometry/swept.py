@@ -46,10 +46,10 @@ class Swept:
     After it, `outputs` are those of the network at the vertices; None if it stopped at a layer.
     """
 
-    def __init__(self, net: Network, start: Start, boundaries: list[Boundaries], certified: bool) -> None:
+    def __init__(self, net: Network, start: Start, boundaries: list[Boundaries], certified: bool, work: float) -> None:
         self.net, self.boundaries = net, boundaries
         self.columns = columns_of(boundaries, net)
-        self.judge = Judge(net, boundaries, start.reach, certified)
+        self.judge = Judge(net, boundaries, start.reach, certified, work)
         self.lineage = Lineage.of(start.cells)
         self.vertices, self.state = len(start.points), [Rows.of(start.points.numpy())]
         self.doubt = np.zeros((self.vertices, DOUBTS))  # see `predicates`

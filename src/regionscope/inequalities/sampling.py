@@ -10,6 +10,7 @@ from regionscope.inequalities.bound import Samples
 from regionscope.inequalities.chains import AffineChain
 from regionscope.machine import points_at_once
 from regionscope.measures.complexity import gaussian
+from regionscope.measures.costs import LOOKS
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import (
     good_as_it_stands,
@@ -23,7 +24,6 @@ from regionscope.progress import tqdm
 from regionscope.tracing.network import Network, piece
 
 OUTPUTS = 64  # with more, the Lipschitz constants met on the data are left out
-LOOKS = 32  # at units of a site whose own noise hides whether they are good; of more, so many are drawn at a point
 AT_ONCE = 4096  # looks
 
 
@@ -43,7 +43,10 @@ def measured_samples(
     with torch.no_grad():
         at_once = points_at_once(tangent_floats(net, along), batch_size)
         for x in tqdm(points.split(at_once), desc="bounds", disable=not show_progress):
-            rounds = [_one_draw(route, x, chain, sigma, eta, eps, number, numbers) for number in range(draws)]
+            spectrum_of = _Spectra()
+            rounds = [
+                _one_draw(route, x, chain, sigma, eta, eps, number, numbers, spectrum_of) for number in range(draws)
+            ]
             part = {name: torch.stack([one[name] for one in rounds]) for name in rounds[0]}  # (draws, n, ...)
             part["largest mean slope"] = part.pop("unit slopes").mean(dim=0, keepdim=True).amax(dim=2)
             parts.append(part)
@@ -55,7 +58,7 @@ def measured_samples(
 
 def _one_draw(
     route: Route, x: Tensor, chain: AffineChain | None, sigma: float, eta: float, eps: float,
-    number: int, numbers: Draws,
+    number: int, numbers: Draws, spectrum_of: "_Spectra",
 ) -> dict[str, Tensor]:  # fmt: skip
     """Everything at points x for one draw of the noise: (n,), (n, layers), or (n, units)."""
     net, n = route.net, len(x)
@@ -69,7 +72,7 @@ def _one_draw(
         tangents_of.setdefault(net.sites[number].layer, []).append(tangents.transpose(0, 1))  # (n, r, units)
 
     out = route.follow(x, visit, noise=noise)
-    spectra = [_spectrum(tangents_of[layer]) for layer in sorted(tangents_of)]
+    spectra = [spectrum_of(layer, tangents_of[layer]) for layer in sorted(tangents_of)]
     v, s = torch.cat(values, dim=1), torch.cat(slopes, dim=1)
     off = net.entry_noise(noise)
     noisy = [v_ - off[e] for v_, e in zip(values, net.entries, strict=True)]
@@ -138,6 +141,24 @@ def _chances(weights: Tensor, hidden: Tensor) -> Tensor:
     many, total = hidden.sum(dim=(1, 2), keepdim=True), weights.sum(dim=(1, 2), keepdim=True)
     share = (weights / total.clamp_min(1e-300) + 1 / many.clamp_min(1)) / 2
     return torch.where(hidden, torch.where(many <= LOOKS, 1.0, (LOOKS * share).clamp_max(1.0)), 0.0)
+
+
+class _Spectra:
+    """The singular values of layers at some points, draw by draw.
+
+    Noise on biases does not change the Jacobian of the first layer, so its values are found again only if that differs.
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[list[Tensor], Tensor] | None = None
+
+    def __call__(self, layer: int, tangents: list[Tensor]) -> Tensor:
+        if layer == 1 and self._first is not None and all(map(torch.equal, self._first[0], tangents)):
+            return self._first[1]
+        spectrum = _spectrum(tangents)
+        if layer == 1:
+            self._first = tangents, spectrum
+        return spectrum
 
 
 def _spectrum(tangents: list[Tensor]) -> Tensor:

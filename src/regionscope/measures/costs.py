@@ -17,6 +17,9 @@ GRADIENT = 2.0  # that a gradient of an output costs
 PRODUCT = 4.0  # that a product with the Jacobian of the last layer and its transpose costs
 NOISE = 10.0  # that noise on all units and a first look at which are good cost
 LOOK = 2.0  # that a closer look at one unit of a site costs, on average
+LOOKS = 32  # at units of each site that the inequalities take at the most
+DOUBLE = 2.0  # times as long it takes in float64
+SPECTRUM = 8.0  # times the operations of a product that all singular values take as long as
 
 
 class Effort(NamedTuple):
@@ -82,6 +85,14 @@ def attack_effort(net: Network, options: Mapping[str, Any]) -> Effort:
 def regions_effort(net: Network, options: Mapping[str, Any]) -> Effort:
     """Of `local_region_count`: the vertices of some hundred regions in float64; how many there are nobody knows."""
     return Effort(1000.0)
+
+
+def bounds_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+    """Of all inequalities, in float64: in every draw all tangents, the singular values of each layer, and looks."""
+    r = _tangents(net)
+    looks = LOOK * LOOKS * sum(not good_as_it_stands(net, site) for site in net.sites)
+    passes, products = DOUBLE * (TANGENT * r + NOISE + looks), rank_effort(net, {"method": "jacobian"}).operations
+    return Effort(options["draws"] * passes, options["draws"] * SPECTRUM * products)
 
 
 def _drawn(net: Network, options: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regionscope.measures.costs import bounds_effort
 from regionscope.measures.jacobians import affine_width
 from regionscope.measures.table import MEASURES, Measure
 from regionscope.tables import aligned
@@ -18,6 +19,7 @@ SMALL = 1 << 21  # numbers in the gradients of all units: networks with no more 
 ENOUGH = 64  # points that are worth more than a better number at each
 FEWEST = 2  # points: fewer have no standard error
 TIMED = 1 << 18  # units of all points of the forward pass that is timed
+DRAWS = 4  # of the noise in the inequalities, if not given
 OPERATIONS = 3e10  # of linear algebra in a second
 
 
@@ -116,6 +118,23 @@ def planned_measures(
         fitted = _fitted(ways, sizes, seconds, optional)
         found = {name: fitted[name].planned(name, sizes, chosen_from=way[0]) for name, way in ways.items()}
     return Plan(found, len(sizes), seconds, whole)
+
+
+def planned_bounds(net: Network, points: Tensor, *, draws: int | None, seconds: float) -> Plan:
+    """How the inequalities are held against a network in so many seconds; `draws` are chosen too if not given.
+
+    They hold for means over any points and draws, so with fewer only errors are larger.
+    """
+    speed, ways = _seconds_a_pass(net, points), list[_Way]()
+    for number in (DRAWS, 1) if draws is None else (draws,):
+        effort = bounds_effort(net, {"draws": number})
+        each = effort.passes * speed + effort.operations / OPERATIONS
+        ways.append(_Way({"draws": number}, len(points), each, False))
+    asked, sizes = ways[0].planned("bounds", [len(points)]), [len(points)]
+    if asked.seconds <= seconds or _is_small(net):
+        return Plan({"bounds": asked}, 1, seconds, asked.seconds)
+    fitted = _fitted({"bounds": ways}, sizes, seconds, False)["bounds"].planned("bounds", sizes, chosen_from=ways[0])
+    return Plan({"bounds": fitted}, 1, seconds, asked.seconds)
 
 
 def usual_plans(net: Network, points: int, seconds: float, seconds_per_record: float) -> tuple[Plan, Plan]:

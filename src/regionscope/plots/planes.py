@@ -57,7 +57,8 @@ def regions(
 
     `colour` fills the cells by the "class" that is largest there, cut where it changes; the "gradient" norm along the
     plane; "pattern", a pale colour each; "layer", the same but alike for one pattern of the first layer; or "none". By
-    default the class if there are several outputs, else the gradient. `boundaries` draws the sides of cells in the
+    default the class if there are several outputs, else the gradient; of cells up to a layer, "layer" if there are more
+    than 200,000, else none. `boundaries` draws the sides of cells in the
     colour of their layer (by default if there are at most 200,000 cells), `decision` the decision boundary in red (by
     default if there are several outputs).
 
@@ -91,7 +92,9 @@ def regions(
 def _usual_colour(cells: PlaneCells) -> str:
     if cells.outputs is not None and cells.outputs.shape[1] > 1:
         return "class"
-    return "none" if cells.outputs is None or cells.network is None else "gradient"
+    if cells.outputs is None:
+        return "none" if len(cells) <= MANY else "layer"  # where no sides are drawn, there has to be something
+    return "none" if cells.network is None else "gradient"
 
 
 # boundaries
@@ -106,11 +109,14 @@ def _draw_boundaries(cells: PlaneCells, ax: Axes) -> list[Artist]:
         ax.add_collection(
             LineCollection(_joined(mine), colors=[colour], linewidths=width, zorder=2, rasterized=len(cells) > DOTS)
         )
-    return [*layer_handles(layers)]
+    return [*layer_handles(layers, np.unique(cells.edges.layer[cells.edges.layer > 0]))]
 
 
 def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    width, segments = 4.5 * thin(), _joined(cells.decision_boundary().segments)
+    width, found = 4.5 * thin(), cells.decision_boundary().segments
+    if not len(found):
+        return []
+    segments = _joined(found)
     for colour, more, order in (("white", 1.6 * thin(), 2.9), (BOUNDARY, 0.0, 3)):  # a rim keeps it apart from lines
         ax.add_collection(
             LineCollection(segments, colors=colour, linewidths=width + more, zorder=order, capstyle="round")

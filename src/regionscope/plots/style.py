@@ -98,11 +98,13 @@ def layer_colours(layers: int) -> Floats:
     return np.asarray(plt.get_cmap("viridis")(np.linspace(0, 0.62, max(1, layers))))[:layers, :3]
 
 
-def layer_handles(layers: int) -> list[Line2D]:
-    """What a legend shows for layers 1, 2, ...; of many layers, for some of them."""
-    shown = np.arange(layers) if layers <= LEGEND_LAYERS else np.linspace(0, layers - 1, 5).round().astype(int)
+def layer_handles(layers: int, drawn: Sequence[int] | None = None) -> list[Line2D]:
+    """What a legend shows for those of so many layers that are `drawn`, numbers from 1; of many, for some of them."""
+    named = np.arange(1, layers + 1) if drawn is None else np.asarray(drawn, int)
+    if len(named) > LEGEND_LAYERS:
+        named = named[np.linspace(0, len(named) - 1, 5).round().astype(int)]
     colours = layer_colours(layers)
-    return [Line2D([], [], color=colours[k], label=f"layer {k + 1}") for k in shown]
+    return [Line2D([], [], color=colours[k - 1], label=f"layer {k}") for k in named]
 
 
 def curve_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:

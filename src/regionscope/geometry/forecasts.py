@@ -1,0 +1,158 @@
+"""How many cells a plane will have, estimated beforehand from small squares that are spread over it.
+
+By Euler's formula a convex piece of a plane on whose rim b boundaries end has 1 + b/2 cells, and each vertex inside
+where d sides meet adds d/2 - 1. So what squares have inside, by their area, and what ends on their rims, by their
+length, tell both for the whole plane: without bias, if the squares lie anywhere with equal chance. There is one in each
+field of a grid, so that a plane that is dense in one place is seen as such. Signs are taken as they seem: no exact
+arithmetic. Times come from how long the squares took, and are good to a factor of two or three.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from regionscope.geometry.budget import SHARE, TooMuchMemory
+from regionscope.geometry.complexes import TooManyCells
+from regionscope.geometry.planes import SQUARE, Plane, Planes
+from regionscope.geometry.subdivision import subdivide
+from regionscope.machine import GB
+from regionscope.tracing.network import Network
+from regionscope.types import Floats
+
+FIELDS = 8  # along each side of the plane: a square lies in each
+SMALLEST = 1 / 4096  # of the plane, the side of the first squares
+LARGEST = 1 / FIELDS
+ENDS = 4.0  # boundaries that cross the side of a square: enough of them meet inside
+SURE = 64  # boundaries on the rims of all squares tell how long their sides should be
+LARGER = 8  # times the side, if there are fewer
+MOST = 200_000  # cells of all squares together
+FIXED = 4.0  # times as long as on average few vertices may take, for what does not depend on their number
+A_CELL = 152  # bytes that are kept of a cell, a vertex and two sides, without outputs
+ERRORS = 3.0  # standard errors that a plane is given the benefit of
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """About how many cells a plane has, with the standard error, how many vertices, and the seconds all that takes."""
+
+    cells: float
+    stderr: float
+    vertices: float
+    seconds: float
+    bytes: float  # of memory
+
+    def __str__(self) -> str:
+        off = f", give or take {100 * self.stderr / self.cells:.0f} %" if self.cells > 1 else ""
+        return f"about {_rounded(self.cells)} cells{off}, {self.bytes / GB:.1f} GB, {in_words(self.seconds)}"
+
+    @property
+    def least(self) -> float:
+        """So many cells at least, most likely."""
+        return max(self.cells - ERRORS * self.stderr, 1.0)
+
+    def check(self, max_cells: int, memory: int) -> None:
+        """Refuse a plane that will have too many cells, or take too much memory."""
+        needed, kept = self.bytes / self.cells, min(max_cells, memory * self.cells / self.bytes)
+        smaller = f"look at a part of about {np.sqrt(kept / self.cells):.1g} times its side"
+        if self.least > max_cells:
+            raise TooManyCells(f"more than max_cells={max_cells:,} cells: {self}, by an estimate; {smaller}")
+        if self.least * needed > memory:
+            raise TooMuchMemory(
+                f"{memory / GB:.1f} GB of memory are too little: {self}, by an estimate; give"
+                f" {np.ceil(12 * self.bytes / GB) / 10:.1f} GB, {smaller}, or fewer layers"
+            )
+
+
+def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None, seed: int = 0) -> Forecast:
+    """About how many cells a plane has, given a frozen network; estimated, the same in every call with one `seed`."""
+    extent = float(np.ptp(plane.domain, axis=0).max())
+    side, random = SMALLEST * extent, np.random.default_rng(seed)
+    first = squares = _Squares.cut(net, plane, side, up_to_layer, random)
+    while squares.ends.sum() < SURE and side < LARGEST * extent:
+        side = min(LARGER * side, LARGEST * extent)
+        squares = _Squares.cut(net, plane, side, up_to_layer, random)
+    wanted = min(ENDS / max(squares.density, 1e-300), LARGEST * extent)
+    if abs(wanted / side - 1) > 0.5:
+        squares = _Squares.cut(net, plane, wanted, up_to_layer, random)
+    return squares.whole(plane, 0 if up_to_layer else int(np.prod(net.output_shape)), first)
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """Of small squares: the side, how many boundaries end on each rim, what is added inside, vertices, and seconds."""
+
+    side: float
+    ends: Floats  # (n,)
+    inside: Floats  # (n,) cells that vertices inside add
+    vertices: Floats  # (n,) inside
+    evaluated: int  # vertices in all
+    seconds: float
+
+    @staticmethod
+    def cut(
+        net: Network, plane: Plane, side: float, up_to_layer: int | None, random: np.random.Generator
+    ) -> "_Squares":
+        """Squares of this side in the fields of a plane, cut by a network."""
+        low, size = plane.domain.min(axis=0), np.ptp(plane.domain, axis=0)
+        fields = np.stack(np.meshgrid(*[np.arange(FIELDS)] * 2), axis=-1).reshape(-1, 2)
+        centres = low + size * (fields + random.random(fields.shape)) / FIELDS
+        centres = centres[_inside(plane.domain, centres)]
+        centres = centres if len(centres) else plane.domain.mean(axis=0)[None]
+        origins, axes = plane.points(centres).flatten(1), Planes.of(plane).axes.expand(len(centres), -1, -1)
+        planes = Planes(origins, axes, side / 2 * SQUARE)
+        start, busy = time.perf_counter(), time.process_time()
+        made, _ = subdivide(net, planes, max_cells=MOST, up_to_layer=up_to_layer, work=0)  # as signs seem
+        seconds = min(time.perf_counter() - start, time.process_time() - busy)  # not the time of others
+        mesh, n = made.mesh, len(planes)
+        rim = mesh.label < 0
+        polygon_of_edge = made.polygon[mesh.face.reshape(-1, 2).max(axis=1)]
+        ends = np.bincount(polygon_of_edge[rim], minlength=n) - 4.0
+        cells = np.bincount(made.polygon, minlength=n)
+        polygon_of_vertex = np.zeros(len(mesh.xy), np.int64)
+        polygon_of_vertex[mesh.origin[::2]] = polygon_of_edge
+        inner = np.bincount(polygon_of_vertex, minlength=n) - ends - 4
+        return _Squares(side, ends, cells - 1 - ends / 2, inner, len(mesh.xy), seconds)
+
+    @property
+    def density(self) -> float:
+        """How many boundaries cross a line of length 1."""
+        return float(self.ends.mean()) / (4 * self.side)
+
+    def whole(self, plane: Plane, outputs: int, first: "_Squares") -> Forecast:
+        """What that makes for the whole plane; a vertex takes what it took beyond the first, smaller squares."""
+        n, share = len(self.ends), plane.area / self.side**2
+        rim = np.linalg.norm(plane.domain - np.roll(plane.domain, 1, axis=0), axis=1).sum() / (4 * self.side)
+        cells = self.inside * share + self.ends * rim / 2
+        vertices = float((self.vertices * share + self.ends * rim).mean()) + len(plane.domain)
+        found = 1 + float(cells.mean())
+        error = float(cells.std(ddof=1) / np.sqrt(n)) if n > 1 else found
+        size = (A_CELL * found + 8 * outputs * vertices) / SHARE
+        return Forecast(found, error, vertices, self._seconds_a_vertex(first) * vertices, size)
+
+    def _seconds_a_vertex(self, first: "_Squares") -> float:
+        """What one more takes; on average, if the first squares were slowed down by what is done once in a process."""
+        mean, more = self.seconds / self.evaluated, self.evaluated - first.evaluated
+        if more < first.evaluated or first.seconds > mean * first.evaluated * FIXED:
+            return mean
+        return max((self.seconds - first.seconds) / more, mean / FIXED)
+
+
+def _inside(polygon: Floats, points: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which points (n, 2) are inside a convex polygon, whose corners go counter-clockwise."""
+    along, to = np.roll(polygon, -1, axis=0) - polygon, points[:, None] - polygon
+    return np.asarray((along[:, 0] * to[..., 1] - along[:, 1] * to[..., 0] >= 0).all(axis=1))
+
+
+def _rounded(number: float) -> str:
+    """Two digits are known at the most."""
+    if number >= 1e6:
+        return f"{number / 1e6:.2g} million" if number < 1e8 else f"{number / 1e6:,.0f} million"
+    return f"{float(f'{number:.2g}'):,.0f}"
+
+
+def in_words(seconds: float) -> str:
+    """A time that is not known precisely."""
+    if seconds < 90:
+        return f"{max(1.0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

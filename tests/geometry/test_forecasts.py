@@ -1,0 +1,80 @@
+"""Estimates of how many cells a plane has, against the cells that it has."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import regionscope as rs
+from regionscope.geometry.budget import Budget
+from regionscope.geometry.forecasts import forecast
+from regionscope.geometry.sweep import exact
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "dense": (
+        lambda: nn.Sequential(nn.Linear(8, 60), nn.ReLU(), nn.Linear(60, 60), nn.ReLU(), nn.Linear(60, 3)), (8,)),
+    "convolutions with max-pooling": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 6, 3, padding=1), nn.ReLU(),
+            nn.MaxPool2d(2), nn.Flatten(), nn.Linear(24, 3)),
+        (1, 8, 8)),
+}  # fmt: skip
+
+
+def plane_of(name: str, radius: float) -> tuple[nn.Module, rs.Plane]:
+    torch.manual_seed(3)
+    make, shape = MODELS[name]
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    return make(), rs.Plane.around(x, radius, generator=torch.Generator().manual_seed(2))
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("radius", [0.5, 2.0, 8.0])
+def test_a_forecast_is_right_to_within_its_error(name: str, radius: float) -> None:
+    model, plane = plane_of(name, radius)
+    cells, net = rs.plane_cells(model, plane), exact(rs.trace(model, plane.origin[None].float()))
+    found = [forecast(net, plane, seed=seed) for seed in range(6)]
+    off = np.array([f.cells - len(cells) for f in found])
+    errors = np.array([f.stderr for f in found])
+    assert (np.abs(off) < 4 * errors).all()
+    assert abs(off.mean()) < 3 * np.sqrt(np.square(errors).sum()) / len(found)  # no bias
+    assert errors.mean() < 0.3 * len(cells)
+    vertices = np.mean([f.vertices for f in found])
+    assert 0.7 * len(cells.vertices) < vertices < 1.4 * len(cells.vertices)
+
+
+def test_a_plane_without_boundaries_has_one_cell() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    model[0].bias.data.fill_(1e6)
+    net = exact(rs.trace(model, torch.zeros(1, 3)))
+    found = forecast(net, rs.Plane(torch.zeros(3), np.eye(3)[:2], [[0, 0], [1, 0], [0, 1]]))
+    assert (found.cells, found.stderr) == (1.0, 0.0)
+    assert str(found).startswith("about 1 cells, ")
+
+
+def test_a_forecast_is_the_same_in_every_call() -> None:
+    model, plane = plane_of("dense", 2.0)
+    net = exact(rs.trace(model, plane.origin[None].float()))
+    first, again = (forecast(net, plane) for _ in range(2))
+    assert (first.cells, first.stderr, first.bytes) == (again.cells, again.stderr, again.bytes)
+
+
+def test_what_does_not_fit_is_refused_before_any_block_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, plane = plane_of("dense", 8.0)
+    cells = len(rs.plane_cells(model, plane))
+
+    def keep(*_: object) -> None:
+        raise AssertionError("a block is finished")
+
+    monkeypatch.setattr(Budget, "keep", keep)
+    monkeypatch.setattr(Budget, "room", property(lambda self: 50_000))
+    with pytest.raises(
+        rs.TooManyCells, match=r"more than max_cells=\d+ cells: about .* give or take .* by an estimate"
+    ):
+        rs.plane_cells(model, plane, max_cells=cells // 3)
+    with pytest.raises(
+        MemoryError, match=r"too little: about .* by an estimate; give .* GB, look at a part of about 0"
+    ):
+        rs.plane_cells(model, plane, memory=100 * cells)
