@@ -125,13 +125,15 @@ def test_more_cells_than_fit_are_refused_with_an_estimate() -> None:
         budget.keep(1_000_000, 0.19, 800)
 
 
-def test_cells_that_have_to_stay_together_say_how_much_memory_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_that_have_to_stay_together_say_how_much_memory_they_need(
+    monkeypatch: pytest.MonkeyPatch, small_blocks: Callable[[int], None]
+) -> None:
     model, x = model_of("max-pooling first")
     plane = rs.Plane.around(x, 3.0, generator=torch.Generator().manual_seed(2))
     monkeypatch.setattr(sweep, "LEAST", 0)
-    monkeypatch.setattr(sweep, "OVER", 0.01)
+    small_blocks(200)
     with pytest.raises(TooMuchMemory, match=r"1 cell has to stay together.* room for 1 .*give \d+\.\d GB of memory"):
-        rs.plane_cells(model, plane, memory=100_000)
+        rs.plane_cells(model, plane)
 
 
 def test_max_cells_counts_the_cells_of_all_blocks(small_blocks: Callable[[int], None]) -> None:

@@ -135,9 +135,11 @@ def test_many_cells_up_to_a_layer_are_filled_as_their_sides_are_not_drawn(monkey
 def test_a_legend_names_only_what_is_seen() -> None:
     model = network(2, 5, 4, 2)
     with torch.no_grad():
-        model[0].bias.fill_(100.0)  # the first layer does not bend here
-        model[-1].weight.zero_()
-        model[-1].bias.copy_(torch.tensor([0.0, 1.0]))  # and one class wins everywhere
+        first, second, last = (module for module in model if isinstance(module, nn.Linear))
+        first.bias.fill_(100.0)  # the first layer does not bend here
+        second.bias.copy_(-second.weight @ first.bias)
+        last.weight.zero_()
+        last.bias.copy_(torch.tensor([0.0, 1.0]))  # and one class wins everywhere
     cells = square(model)
     assert set(cells.edges.layer) <= {0, 2}
     assert [name for name in names(cells.plot()) if not name.startswith("class")] == ["layer 2"]
@@ -180,7 +182,9 @@ def test_sides_have_the_colour_of_their_layer_and_the_decision_is_red() -> None:
 
 
 def test_many_layers_are_named_by_a_few() -> None:
-    ax = square(network(2, *[3] * 12, 1)).plot(colour="none")
+    cells = square(network(2, *[12] * 12, 1))
+    assert set(cells.edges.layer) == set(range(13))  # all of them are seen
+    ax = cells.plot(colour="none")
     assert names(ax) == [f"layer {k}" for k in (1, 4, 7, 9, 12)]
 
 

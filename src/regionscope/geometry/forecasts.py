@@ -44,7 +44,7 @@ class Forecast:
 
     def __str__(self) -> str:
         off = f", give or take {100 * self.stderr / self.cells:.0f} %" if self.cells > 1 else ""
-        return f"about {_rounded(self.cells)} cells{off}, {self.bytes / GB:.1f} GB, {in_words(self.seconds)}"
+        return f"about {_rounded(self.cells)} cells{off}, {self.bytes / GB:.1f} GB, {_in_words(self.seconds)}"
 
     @property
     def least(self) -> float:
@@ -107,10 +107,10 @@ class _Squares:
         mesh, n = made.mesh, len(planes)
         rim = mesh.label < 0
         polygon_of_edge = made.polygon[mesh.face.reshape(-1, 2).max(axis=1)]
-        ends = np.bincount(polygon_of_edge[rim], minlength=n) - 4.0
+        ends = np.bincount(polygon_of_edge[rim], minlength=n).astype(np.float64) - 4
         cells = np.bincount(made.polygon, minlength=n)
         polygon_of_vertex = np.zeros(len(mesh.xy), np.int64)
-        polygon_of_vertex[mesh.origin[::2]] = polygon_of_edge
+        polygon_of_vertex[mesh.origin] = np.repeat(polygon_of_edge, 2)
         inner = np.bincount(polygon_of_vertex, minlength=n) - ends - 4
         return _Squares(side, ends, cells - 1 - ends / 2, inner, len(mesh.xy), seconds)
 
@@ -151,7 +151,7 @@ def _rounded(number: float) -> str:
     return f"{float(f'{number:.2g}'):,.0f}"
 
 
-def in_words(seconds: float) -> str:
+def _in_words(seconds: float) -> str:
     """A time that is not known precisely."""
     if seconds < 90:
         return f"{max(1.0, seconds):.0f} s"

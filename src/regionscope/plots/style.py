@@ -98,7 +98,7 @@ def layer_colours(layers: int) -> Floats:
     return np.asarray(plt.get_cmap("viridis")(np.linspace(0, 0.62, max(1, layers))))[:layers, :3]
 
 
-def layer_handles(layers: int, drawn: Sequence[int] | None = None) -> list[Line2D]:
+def layer_handles(layers: int, drawn: ArrayLike | None = None) -> list[Line2D]:
     """What a legend shows for those of so many layers that are `drawn`, numbers from 1; of many, for some of them."""
     named = np.arange(1, layers + 1) if drawn is None else np.asarray(drawn, int)
     if len(named) > LEGEND_LAYERS:
