@@ -182,7 +182,7 @@ def test_sides_have_the_colour_of_their_layer_and_the_decision_is_red() -> None:
 
 
 def test_many_layers_are_named_by_a_few() -> None:
-    cells = square(network(2, *[12] * 12, 1))
+    cells = square(network(2, *[16] * 12, 1, seed=4))
     assert set(cells.edges.layer) == set(range(13))  # all of them are seen
     ax = cells.plot(colour="none")
     assert names(ax) == [f"layer {k}" for k in (1, 4, 7, 9, 12)]

@@ -175,7 +175,7 @@ def _carried(block: CellBlock, way: Way, budget: Budget, most: int, bar: Any) ->
                 cut, following = swept.look(part, law, site, known == (0,))
             if cut.values.nbytes > MUCH:
                 return_freed_memory()
-            outcome = _cut_within(block, cut, most, budget, each)
+            outcome = _cut_within(block, cut, most, budget, each, size)
             swept.follow(outcome, law, following, whole=whole)
             above, ancestors = outcome.made.vertices.above[: outcome.vertices], outcome.ancestors
             del cut, outcome  # memory that the notes need
@@ -196,8 +196,11 @@ def _carried(block: CellBlock, way: Way, budget: Budget, most: int, bar: Any) ->
     return []
 
 
-def _cut_within(block: CellBlock, cut: Cut, most: int, budget: Budget, each: int) -> Outcome:
-    """Cut a block by a site, unless that makes more cells than are allowed, or than there is room for at `each`."""
+def _cut_within(block: CellBlock, cut: Cut, most: int, budget: Budget, each: int, size: int) -> Outcome:
+    """Cut a block by a site, unless that makes more cells than are allowed, or than there is room for at `each`.
+
+    It becomes at most so many bytes in `size`.
+    """
     cells, swept, now = block.cells, block.swept, len(block.cells)
     room = max(OVER * budget.room / each, now + LEAST)
     try:
@@ -205,7 +208,7 @@ def _cut_within(block: CellBlock, cut: Cut, most: int, budget: Budget, each: int
     except TooManyCells as error:
         if most <= room:
             raise
-        needed = budget.needed((swept.vertices + cells.room_needed(cut)) * each / OVER)
+        needed = budget.needed(size / OVER)
         raise TooMuchMemory(
             f"{now:,} {'cell has' if now == 1 else 'cells have'} to stay together while"
             f" {cut.boundaries.site.name!r}, a round of a maximum, cuts, and there is room for {room:,.0f} at the end:"
