@@ -394,9 +394,14 @@ def usual_record(own: Any = lambda model, points: 1.0) -> dict[str, Any]:
 
 
 def test_a_record_has_the_same_numbers_on_one_core_and_on_several(two_cores: None, monkeypatch: Any) -> None:
-    workers = []
+    workers = list[int]()
     part = watched._part
-    monkeypatch.setattr(watched, "_part", lambda *args: (workers.append(threading.get_ident()), part(*args))[1])
+
+    def noted(*args: Any) -> Any:
+        workers.append(threading.get_ident())
+        return part(*args)
+
+    monkeypatch.setattr(watched, "_part", noted)
     several = usual_record()
     assert threading.get_ident() not in workers
     torch.set_num_threads(1)
@@ -412,8 +417,13 @@ def test_measures_on_several_cores_leave_torch_its_cores(two_cores: None) -> Non
 
 
 def test_measures_of_ones_own_are_called_in_the_callers_thread(two_cores: None) -> None:
-    threads = []
-    usual_record(lambda model, points: float(threads.append(threading.get_ident()) is None))
+    threads = list[int]()
+
+    def own(model: Any, points: torch.Tensor) -> float:
+        threads.append(threading.get_ident())
+        return 1.0
+
+    usual_record(own)
     assert threads == 3 * [threading.get_ident()]
 
 

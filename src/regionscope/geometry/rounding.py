@@ -347,7 +347,7 @@ def spectral_norm(matrix: Tensor, size: float | None = None) -> float:
     gram = scaled @ scaled.T if matrix.shape[0] <= matrix.shape[1] else scaled.T @ scaled
     for _ in range(SQUARINGS):
         gram = gram @ gram  # its norm is between that power of 1 / rank and 1: no number here is too small
-    return size * min(1.0, float(torch.linalg.vector_norm(gram)) ** (0.5 ** (SQUARINGS + 1)))
+    return size * min(1.0, math.pow(float(torch.linalg.vector_norm(gram)), 0.5 ** (SQUARINGS + 1)))
 
 
 def _convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
