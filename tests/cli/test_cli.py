@@ -50,6 +50,7 @@ def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
 
 
 def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
+    torch.manual_seed(0)
     saved(mlp(784, 12, 10), tmp_path / "net.safetensors")
     result = run(
         "regions",
@@ -68,6 +69,7 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
     lines = [g for g in ElementTree.fromstring(picture).iter(f"{svg}g") if g.get("id", "").startswith("LineCollection")]
     drawn = [sum(path.get("d", "").count("M") for path in g.iter(f"{svg}path")) for g in lines]
     boundary = len(cells.decision_boundary().segments)
+    assert boundary
     assert drawn == [(cells.edges.site >= 0).sum(), boundary, boundary]  # the latter with a rim
     assert picture.count("<image") == 3  # the digits that the plane passes through
     assert f"<!-- {len(cells)} linear regions -->" in picture and "<!-- decision boundary -->" in picture
