@@ -11,18 +11,19 @@ import regionscope
 ROOT = Path(regionscope.__file__).parent
 HOUSE = {
     "types": "",
+    "machine": "",
+    "disk": "",
     "files": "",
     "tables": "",
     "results": "",
     "points": "",
-    "machine": "",
     "compiling": "",
     "progress": "",
     "tracing": "undisturbed schemas steps calls activations decompositions lifting program operations network ledger"
     " recording forward agreement trace given",
     "geometry": "predicates patterns planes pieces rounding laws modular grids rational tournaments rows kernels"
-    " traversals lineage complexes settling budget swept sweep stitching subdivision segments maps decision cells"
-    " line_cells plane_cells checks certificates",
+    " traversals lineage complexes settling budget swept sweep stitching subdivision segments maps decision stored"
+    " cells line_cells plane_cells checks certificates",
     "measures": "draws classification tangents noise good jacobians krylov cones penalties crosspolytopes"
     " neighbourhoods switches complexity expected deformation crossings confirmations region_count comparison rank"
     " variation distance attacks robustness costs table plans",
@@ -31,7 +32,7 @@ HOUSE = {
     "datasets": "files bunny sets",
     "runs": "processes monotone phases record run bundles watched monitor report",
     "plots": "style estimates marks planes lines curves scatter __init__",
-    "training": "models checkpoints config progress loop",
+    "training": "models checkpoints config progress signals loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
     "cli": "output models places checkpoints runs commands __init__",

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regionscope.datasets.sets import mnist_sample
+from regionscope.disk import reading
+from regionscope.files import read_array
 from regionscope.geometry.planes import Plane
 
 
@@ -72,10 +73,9 @@ def chosen_plane(
 
 
 def _array(file: Path) -> Tensor:
-    try:
-        return torch.from_numpy(np.load(file, allow_pickle=False))
-    except (ValueError, TypeError, EOFError) as error:
-        raise ValueError(f"{file} cannot be read as an array of numbers: {error}") from error
+    found = read_array(file)
+    with reading(file, "cannot be read as an array of numbers"):
+        return torch.from_numpy(found)
 
 
 def _dtype_of(network: nn.Module) -> torch.dtype:
