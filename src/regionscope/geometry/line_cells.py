@@ -176,8 +176,11 @@ def _check_stored(stored: Mapping[str, Any], common: Mapping[str, Any]) -> None:
     """An error if the breakpoints, their units and the patterns of a file do not belong together."""
     wanted = {"breakpoints": ("f", "breakpoints"), "site": ("i", "breakpoints"), "unit": ("i", "breakpoints")}
     lengths = axis_lengths(stored, wanted)
-    if stored.keys() != {*wanted, "points"} or stored["points"].dtype.kind != "f" or len(stored["points"]) < 2:
+    if stored.keys() != {*wanted, "points"}:
         raise ValueError(f"it holds {', '.join(stored)}, which make no line")
+    points = stored["points"]
+    if points.ndim < 2 or len(points) < 2 or points.dtype.kind != "f" or not np.isfinite(points).all():
+        raise ValueError(f"its points are {points.dtype} {points.shape}, or not finite: they make no line")
     if len(common["packed_patterns"]) != lengths["breakpoints"] + 1 or (np.diff(stored["breakpoints"]) < 0).any():
         raise ValueError("its breakpoints do not fit its patterns, or do not rise")
     check_numbers(stored, "site", -1, len(common["sites"]))

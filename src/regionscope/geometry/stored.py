@@ -10,7 +10,7 @@ from regionscope.geometry.patterns import Column
 from regionscope.tracing.network import Site
 
 Arrays = Mapping[str, NDArray[Any]]
-PATTERN_ARRAYS = {
+PATTERN_ARRAYS: dict[str, tuple[str | int, ...]] = {
     "patterns.sizes": ("i", "blocks", 2), "patterns.common": ("u", "blocks", "words"),
     "patterns.varying": ("i", "bits"), "patterns.bits": ("u", "bytes"),
 }  # fmt: skip

@@ -131,6 +131,7 @@ class Monitor(Facts):
         self._owns = not isinstance(run, Run)
         missing = set(self.run.missing) if self.run else set()
         self.unwritten = missing & set(self.run.status.get("unwritten", ())) if self.run else set()
+        self._lacked = bool(self.unwritten)  # when it began, and so does its status
         self._known = set(self.run.steps) - missing if self.run else set()
         self._errors: dict[str, str] = {}  # what failed beside the records, and how
         self._told: set[str] = set()  # what it was said of that it failed
@@ -229,8 +230,7 @@ class Monitor(Facts):
         with self._forgiven("the phases", "be told"):
             told |= {"phases": run.phases().to_dict()} if run.has_phases() else {}
         told |= {"errors": self._errors} if self._errors else {}
-        lacking = self.unwritten or run.status.get("unwritten")
-        told |= {"unwritten": sorted(self.unwritten)} if lacking else {}
+        told |= {"unwritten": sorted(self.unwritten)} if self.unwritten or self._lacked else {}
         with self._forgiven("what monitoring cost", "be written"):
             run.set_status(**told)
 
@@ -291,9 +291,9 @@ class Monitor(Facts):
         except Exception as error:
             if self.strict:
                 raise
-            message = f"{what} could not {done}, training goes on: {one_line(error)}"
+            message = f"{what} could not {done}"
             if message not in self._told:
-                warnings.warn(message, stacklevel=6)
+                warnings.warn(f"{message}, training goes on: {one_line(error)}", stacklevel=6)
             self._told.add(message)
             self._errors.setdefault(what, f"{type(error).__name__}: {one_line(error)}")
 

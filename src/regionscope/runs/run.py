@@ -97,6 +97,8 @@ class Run(Facts):
         """The run in a directory, for going on; what a kill left half-written is cleaned up."""
         run = Run(_existing(path), _writer_lock(Path(path)))
         clear_leftovers(run.path)
+        if not run._known_status():
+            remove(run.path / "status.json")
         for left in (*run.path.glob("steps/.*"), *run.path.glob("state/.*")):
             remove(left)
         return run
@@ -258,7 +260,7 @@ class Run(Facts):
 
     def _read(self, step: int) -> Record:
         file = self._folder(step) / "measures.json"
-        if not file.exists():
+        if not file.parent.exists():
             known = ", ".join(map(str, self.steps)) or "none"
             raise FileNotFoundError(f"step {step} was not recorded in {self.path}; there are {known}")
         stored = read_json(file)

@@ -240,7 +240,7 @@ def _own_finding(name: str, function: Function, model: Model | Network, points: 
     if isinstance(found, list) and found and isinstance(found[0], Bound):
         return {bound.form: bound.to_dict() for bound in found}
     try:
-        if isinstance(found, str | bytes):
+        if isinstance(found, str | bytes) or np.iscomplexobj(found):
             raise TypeError
         values = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, np.float64)
     except (TypeError, ValueError):

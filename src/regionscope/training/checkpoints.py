@@ -173,7 +173,7 @@ def _pickled(path: Path) -> object:
 
 def _check_tensor(name: str, tensor: Tensor) -> None:
     """An error if it is no plain tensor, or claims more entries than the file has."""
-    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type != "cpu":
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested or tensor.device.type != "cpu":
         raise ValueError(f"{name!r} is no plain tensor of numbers: {tensor.layout}, {tensor.dtype}")
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
         held = tensor.untyped_storage().nbytes()
