@@ -83,11 +83,11 @@ def formats(folder: Path) -> dict[str, Format]:
     data = DataFile("raw", hashlib.sha256(b"data" * 100).hexdigest())
     (folder / "raw.gz").write_bytes(gzip.compress(b"data" * 100))
     at, told, bare, images = folder / "run", folder / "net.safetensors", folder / "net.pt", folder / "images"
-    step = at / "steps" / "000000010"
+    last = at / "steps" / "000000010"
     uses: dict[str, tuple[Path, Any, Callable[[], Any], Any]] = {
         "run.json": (at / "run.json", hostile_json, lambda: used_run(at), lambda data: json.loads(data)["config"]),
         "status.json": (at / "status.json", hostile_json, lambda: used_status(at), json.loads),
-        "measures.json": (step / "measures.json", hostile_json, lambda: used_record(at), full_record),
+        "measures.json": (last / "measures.json", hostile_json, lambda: used_record(at), full_record),
         "info.json": (at / "state/000000010/info.json", hostile_json, lambda: used_state(at, 2), json.loads),
         "state": (at / "state/000000010/tensors.safetensors", hostile_safetensors, lambda: used_state(at, 1), None),
         "safetensors": (told, hostile_safetensors, lambda: weights_of(load_model(told)), stored_weights),

@@ -183,7 +183,7 @@ def open_file(path: str | Path) -> BinaryIO:
 
 def read_whole(path: str | Path, *, most: int | None = None) -> bytes:
     """What a regular file holds, if it has at most so many bytes; by default, as many as memory has room for."""
-    with open_file(path) as file:
+    with open_file(path) as file, reading(path, "cannot be read"):
         size = os.fstat(file.fileno()).st_size
         room = most or max(ALWAYS, int(free_memory()))
         if size > room:

@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ CALLS: dict[str, Callable[[nn.Module], Any]] = {
 
 
 def test_parallel_calls_from_several_threads_give_the_serial_result() -> None:
-    shared, own = mlp(4, 8, 8, 2), [mlp(4, 8, 8, 2) for _ in CALLS]
+    shared = mlp(4, 8, 8, 2)
+    own = [deepcopy(shared) for _ in CALLS]
     serial = {name: call(shared) for name, call in CALLS.items()}
     with ThreadPoolExecutor(8) as pool:
         for models in ([shared] * len(CALLS), own):
@@ -115,7 +117,7 @@ from regionscope.runs.run import has_writer
 assert has_writer(run.path), "the lock went with the child"
 model, x = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)), torch.randn(6, 4)
 import threading
-threading.Thread(target=lambda: [rs.total_variation(model, x) for _ in range(20)], daemon=True).start()
+threading.Thread(target=lambda: [rs.total_variation(model, x) for _ in range(20)]).start()
 rs.total_variation(model, x)
 print("done")
 """

@@ -177,8 +177,13 @@ HARMS: dict[str, Callable[[Path], None]] = {
     "weights are cut off": lambda step: harmed(step / "weights.safetensors"),
     "the plane is gone": lambda step: (step / "planes" / "train.npz").unlink(),
     "the step is gone": shutil.rmtree,
-    "a file is in its place": lambda step: (shutil.rmtree(step), step.write_text("x"))[-1] and None,
+    "a file is in its place": lambda step: replaced(step),
 }
+
+
+def replaced(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
 
 
 def harmed(file: Path) -> None:

@@ -62,7 +62,7 @@ def _unpacked(path: Path) -> bytes:
     try:
         with open_file(path) as file:
             return (gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file).read(LARGEST)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise DamagedData(f"{path} is damaged: {error}; delete it and load it again") from error
 
 

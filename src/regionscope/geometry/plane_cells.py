@@ -259,9 +259,9 @@ def _check_stored(stored: Mapping[str, Any], common: Mapping[str, Any]) -> None:
     check_numbers(stored, "edges.vertices", 0, lengths["vertices"])
     check_numbers(stored, "edges.cells", -1, cells)
     check_numbers(stored, "edges.site", -1, len(common["sites"]))
-    check_numbers(
-        stored, "edges.unit", -1, np.array([*(site.units for site in common["sites"]), 0])[stored["edges.site"]]
-    )
+    units = np.array([*(site.units for site in common["sites"]), 0])  # the last of the rim, whose site is -1
+    check_numbers(stored, "edges.unit", -1, units[stored["edges.site"]])
+    check_numbers(stored, "edges.layer", 0, 1 + max((site.layer for site in common["sites"]), default=0))
 
 
 _STORED: dict[str, tuple[str | int, ...]] = {
