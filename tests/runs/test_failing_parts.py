@@ -69,7 +69,7 @@ def test_a_logger_that_raises_costs_neither_the_record_nor_the_run(where: str, m
     assert message in run.status["errors"]["the logger Broken"]
     strict = watching(loggers=[Broken(where)], strict=True)
     with pytest.raises((ConnectionError, ZeroDivisionError), match=message):
-        [act() for act in (lambda: strict(0), strict.close)]  # type: ignore[func-returns-value]
+        [act() for act in (lambda: strict(0), strict.close)]
 
 
 class Told:
@@ -325,3 +325,19 @@ def test_a_run_on_a_disk_that_is_only_read_shows_its_state_and_its_report(small_
         app(["report", str(small_disk / "run")])
     with pytest.raises(OSError, match=r"(?i)read-only file system"):
         rs.Run.resume(small_disk / "run")
+
+
+def test_a_run_that_cannot_be_begun_or_read_is_not_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "os", RecordingOs(failing(errno.ENOSPC, 0, "write")))
+        with pytest.raises(OSError, match="No space left") as kept:
+            rs.Run.create(tmp_path / "run", {})
+    run = rs.Run.create(tmp_path / "run", {})
+    run.close()
+    about = (tmp_path / "run" / "run.json").read_text()
+    (tmp_path / "run" / "run.json").write_text("{")
+    with pytest.raises(ValueError, match=r"run\.json is damaged") as damaged:
+        rs.Run.resume(tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_text(about)
+    rs.Run.resume(tmp_path / "run").close()
+    assert kept.value and damaged.value, "the errors, and what they hold, are still there"

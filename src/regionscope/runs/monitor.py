@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
-from regionscope.disk import one_line
+from regionscope.disk import one_line, reading
 from regionscope.geometry.planes import Plane
 from regionscope.measures.plans import Plan
 from regionscope.progress import tqdm
@@ -181,7 +181,8 @@ class Monitor(Facts):
         """Measure as in the records that the run has: numbers of one run belong together."""
         if self.watched.limit is not None:
             plan = leaders(self.run.config.get("plan") if self.run else None)
-            self.watched = self.watched if plan is None else self.watched.following(plan)
+            with reading("the plan in run.json"):
+                self.watched = self.watched if plan is None else self.watched.following(plan)
 
     def _begin_plan(self, plan: Plan) -> None:
         """From now on measure as planned; say so if that is not as usual."""

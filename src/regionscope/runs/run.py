@@ -12,8 +12,8 @@ writes, any number read, which need no more than to be let read. A run says whic
 import os
 import platform
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -83,25 +83,25 @@ class Run(Facts):
         path = Path(path)
         if not overwrite:
             check_no_run(path)
-        lock = _writer_lock(path)
-        _remove_run(path)
-        make_folder(path / "steps")
-        made = datetime.now(UTC).isoformat(timespec="seconds")
-        write_json(
-            path / "run.json", {"version": VERSION, "created": made, "versions": _versions(), "config": plain(config)}
-        )
-        return Run(path, lock)
+        with _kept_if_it_goes_well(_writer_lock(path)) as lock:
+            _remove_run(path)
+            make_folder(path / "steps")
+            made = datetime.now(UTC).isoformat(timespec="seconds")
+            about = {"version": VERSION, "created": made, "versions": _versions(), "config": plain(config)}
+            write_json(path / "run.json", about)
+            return Run(path, lock)
 
     @staticmethod
     def resume(path: str | Path) -> "Run":
         """The run in a directory, for going on; what a kill left half-written is cleaned up."""
-        run = Run(_existing(path), _writer_lock(Path(path)))
-        clear_leftovers(run.path)
-        if not run._known_status():
-            remove(run.path / "status.json")
-        for left in (*run.path.glob("steps/.*"), *run.path.glob("state/.*")):
-            remove(left)
-        return run
+        with _kept_if_it_goes_well(_writer_lock(_existing(path))) as lock:
+            run = Run(path, lock)
+            clear_leftovers(run.path)
+            if not run._known_status():
+                remove(run.path / "status.json")
+            for left in (*run.path.glob("steps/.*"), *run.path.glob("state/.*")):
+                remove(left)
+            return run
 
     @staticmethod
     def open(path: str | Path) -> "Run":
@@ -389,6 +389,16 @@ def _writer_lock(path: Path) -> FileLock:
     except Timeout:
         raise RunLocked(f"another process, or another monitor, writes to {path}") from None
     return lock
+
+
+@contextmanager
+def _kept_if_it_goes_well(lock: FileLock) -> Iterator[FileLock]:
+    """After an error others may write again."""
+    try:
+        yield lock
+    except BaseException:
+        lock.release()
+        raise
 
 
 def has_writer(path: Path) -> bool:
