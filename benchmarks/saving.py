@@ -21,7 +21,7 @@ from regionscope.training.config import Training
 from regionscope.training.loop import SELDOM
 
 USUAL = Training()
-SAVE_EVERY, SAMPLE, ROUNDS = 60.0, 200, 15
+SAVE_EVERY, SAMPLE, ROUNDS = 60.0, 50, 15
 
 
 def ratios() -> Iterator[Ratio]:
@@ -39,7 +39,7 @@ class Unsynced:
 
 
 def share_of_training() -> Ratio:
-    """Records are synced each; states every minute, and before records if they take at most a fiftieth of the time."""
+    """Records are synced each; states every minute, and before records if they take at most a hundredth of the time."""
     model, x = he_mlp(784, 200, 200, 200, 200, 10), images(1000)
     y = torch.randint(10, (1000,), generator=torch.Generator().manual_seed(0))
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)

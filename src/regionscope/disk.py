@@ -74,6 +74,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
         os.rename(beside, path)
     except BaseException:
         with suppress(OSError):
+            if before.exists() and not path.exists():
+                os.rename(before, path)
             remove(beside)
         raise
     _sync_name(path)

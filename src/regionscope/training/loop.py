@@ -46,7 +46,7 @@ def train(
     """Train as the configuration says, recording into a new run directory; `overwrite` removes the run that is there.
 
     What cannot be trained or measured is refused before there is a run. What going on needs is saved every `save_every`
-    seconds, and before a record unless that would take more than a fiftieth of the time. SIGINT and SIGTERM stop
+    seconds, and before a record unless that would take more than a hundredth of the time. SIGINT and SIGTERM stop
     between two steps, a second one at once. On the CPU of one machine the result is the same bit for bit however often
     a run is stopped, killed or loses power, and is resumed. Records that could not be written make it *incomplete*.
 
@@ -283,7 +283,7 @@ class _Loop:
 
 
 SCORES = ("loss", "train_accuracy", "test_loss", "test_accuracy")
-SELDOM = 50  # before a record a state is saved only if so many times as long has passed since the last as that took
+SELDOM = 100  # before a record a state is saved only if so many times as long has passed since the last as that took
 
 
 def batch(split: Split, config: Training, step: int) -> Split:
