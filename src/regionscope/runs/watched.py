@@ -240,9 +240,10 @@ def _own_finding(name: str, function: Function, model: Model | Network, points: 
     if isinstance(found, list) and found and isinstance(found[0], Bound):
         return {bound.form: bound.to_dict() for bound in found}
     try:
-        if isinstance(found, str | bytes) or np.iscomplexobj(found):
+        array = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found)
+        if array.dtype.kind in "USc":  # text that looks like a number is none, and of a complex one half would go
             raise TypeError
-        values = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, np.float64)
+        values = array.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{OWN}; {name} returned {type(found).__name__}") from None
     if values.size == 1:
