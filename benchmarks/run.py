@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-FILES = ("importing", "tracing", "geometry", "jacobians", "penalties", "crossings", "monitor", "everyday")
+FILES = ("importing", "tracing", "geometry", "jacobians", "penalties", "crossings", "monitor", "saving", "everyday")
 
 
 def main() -> int:

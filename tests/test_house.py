@@ -11,18 +11,19 @@ import regionscope
 ROOT = Path(regionscope.__file__).parent
 HOUSE = {
     "types": "",
+    "machine": "",
+    "disk": "",
     "files": "",
     "tables": "",
     "results": "",
     "points": "",
-    "machine": "",
     "compiling": "",
     "progress": "",
     "tracing": "undisturbed schemas steps calls activations decompositions lifting program operations network ledger"
     " recording forward agreement trace given",
     "geometry": "predicates patterns planes pieces rounding laws modular grids rational traversals tournaments rows"
     " kernels lineage complexes settling budget swept sweep stitching subdivision forecasts segments maps decision"
-    " cells line_cells plane_cells checks certificates",
+    " stored cells line_cells plane_cells checks certificates",
     "measures": "draws classification tangents noise good jacobians krylov cones penalties crosspolytopes"
     " neighbourhoods switches complexity expected deformation crossings confirmations region_count comparison rank"
     " variation distance attacks robustness costs table plans",
@@ -31,7 +32,7 @@ HOUSE = {
     "datasets": "files bunny sets",
     "runs": "processes monotone phases record run bundles watched monitor report",
     "plots": "style estimates marks planes lines curves scatter __init__",
-    "training": "models checkpoints config progress loop",
+    "training": "models checkpoints config progress signals loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
     "cli": "output models places checkpoints runs commands __init__",
@@ -115,3 +116,16 @@ def test_functions_that_no_other_file_uses_start_with_an_underscore() -> None:
         elsewhere = set[str]().union(*(names for other, names in taken.items() if other != path))
         alone = definitions(path, ast.FunctionDef) - elsewhere - public
         assert not alone, f"{module}: nothing else uses {', '.join(sorted(alone))}"
+
+
+WRITING = {"write_text", "write_bytes", "mkdir", "rmdir", "unlink", "rmtree", "touch", "fsync", "save_file", "savefig"}
+READING = {"read_text", "read_bytes", "load_file", "safe_open"}
+AT_HOME = {"disk", "files", "machine"}  # `machine` asks the system how much memory there is
+
+
+def test_one_place_writes_files_and_opens_them() -> None:
+    for module in modules().keys() - AT_HOME:
+        calls = [node.func for node in ast.walk(ast.parse(modules()[module].read_text())) if isinstance(node, ast.Call)]
+        used = {call.attr for call in calls if isinstance(call, ast.Attribute)} & (WRITING | READING)
+        used |= {call.id for call in calls if isinstance(call, ast.Name) and call.id == "open"}
+        assert not used, f"{module} calls {', '.join(sorted(used))}: take what is in disk.py and files.py"

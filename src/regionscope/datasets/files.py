@@ -10,12 +10,16 @@ from pathlib import Path, PurePosixPath
 
 import pooch
 
+from regionscope.disk import DamagedFile, make_folder, open_file, reading, write_whole
+
+LARGEST = 1 << 28  # bytes, of a file of a data set
+
 
 class MissingData(FileNotFoundError):
     """A file of a data set is not there and cannot be downloaded."""
 
 
-class DamagedData(ValueError):
+class DamagedData(DamagedFile):
     """A file of a data set does not hold what it should."""
 
 
@@ -48,23 +52,27 @@ def contents(file: DataFile, root: Path) -> bytes:
     if not path.name.endswith(".tar.gz"):
         return checked(_unpacked(path), file, path)
     data = checked(_member(path, file.path), file, path)
+    make_folder((root / file.path).parent)
     write_whole(root / file.path, data)
     return data
 
 
 def _unpacked(path: Path) -> bytes:
+    """What a file holds, uncompressed: no more than any file of a data set has, whatever it would unpack to."""
     try:
-        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        with open_file(path) as file:
+            return (gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file).read(LARGEST)
+    except (EOFError, OSError, zlib.error) as error:
         raise DamagedData(f"{path} is damaged: {error}; delete it and load it again") from error
 
 
 def _member(archive: Path, name: str) -> bytes:
     """One file of an archive, by its name; nothing is extracted to a place that the archive chooses."""
-    with tarfile.open(archive) as tar:
+    with reading(archive, "is damaged; delete it and load it again"), tarfile.open(archive) as tar:
         file = tar.extractfile(name)
-        assert file is not None, f"{archive} holds no file {name}"
-        return file.read()
+        if file is None:
+            raise DamagedData(f"{archive} holds no file {name}")
+        return file.read(LARGEST)
 
 
 def checked(data: bytes, file: DataFile, path: Path) -> bytes:
@@ -93,11 +101,3 @@ def _downloaded(file: DataFile, root: Path) -> Path:
         f"{root / file.path} is not there and cannot be downloaded ({'; '.join(failures) or 'there is no mirror'});"
         " `make data` brings it through package clients, and REGIONSCOPE_DATA names a folder that has it"
     )
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is whole or absent, whatever happens."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(data)
-    beside.replace(path)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regionscope.datasets import bunny
 from regionscope.datasets.files import DamagedData, DataFile, MissingData, contents, data_root
+from regionscope.disk import one_line, open_file
 from regionscope.tables import Facts
 
 Split = tuple[Tensor, Tensor]
@@ -19,6 +20,7 @@ DIGITS = tuple("0123456789")
 CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 THINGS = tuple("airplane automobile bird cat deer dog frog horse ship truck".split())
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
+PIXELS = 50_000_000  # of an image; larger ones are no data for a network
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,6 +187,8 @@ def _idx_dataset(name: str, parts: list[DataFile], classes: tuple[str, ...], roo
 
 def idx_array(data: bytes) -> np.ndarray:
     """An array of bytes in the IDX format: two zeros, 8 for bytes, the number of axes, their lengths, the entries."""
+    if len(data) < 4 or data[:3] != bytes([0, 0, 8]):
+        raise DamagedData(f"these {len(data)} bytes are no array in the IDX format")
     shape = np.frombuffer(data, ">i4", count=data[3], offset=4)
     return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(shape)
 
@@ -255,10 +259,12 @@ def _pictures(path: Path, classes: tuple[str, ...], side: int) -> tuple[np.ndarr
 
 def _picture(file: Path, side: int) -> np.ndarray:
     try:
-        with Image.open(file) as image:
+        with open_file(file) as opened, Image.open(opened) as image:
+            if image.width * image.height > PIXELS:
+                raise ValueError(f"it has {image.width} × {image.height} pixels, and {PIXELS:,} are the most")
             return np.asarray(ImageOps.fit(image.convert("RGB"), (side, side))).transpose(2, 0, 1)
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # what Pillow raises for broken files
-        raise DamagedData(f"{file} cannot be read as an image: {error}") from error
+    except Exception as error:  # of many kinds, as the broken files that Pillow meets
+        raise DamagedData(f"{file} cannot be read as an image: {one_line(error)}") from error
 
 
 DATASETS: dict[str, Callable[[Path, int], Dataset]] = {

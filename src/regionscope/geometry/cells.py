@@ -1,7 +1,6 @@
 """What the results of exact geometry have in common: patterns, affine maps, certificates and files."""
 
 import json
-import zipfile
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -12,10 +11,12 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from regionscope.files import whole_file
+from regionscope.disk import DamagedFile, whole_file
+from regionscope.files import json_table, read_arrays
 from regionscope.geometry import maps
 from regionscope.geometry.grids import Grid
 from regionscope.geometry.patterns import Column, PatternTable, unpacked
+from regionscope.geometry.stored import axis_lengths, check_columns, check_pattern_arrays, check_sites
 from regionscope.geometry.sweep import exact
 from regionscope.tables import Facts
 from regionscope.tracing.given import points_kept_at_once
@@ -151,7 +152,7 @@ class Cells(Facts):
         arrays = self._arrays() | {"outputs": self.outputs}
         arrays |= patterns.arrays() if isinstance(patterns, PatternTable) else {"packed_patterns": patterns}
         stored = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
-        with whole_file(path) as beside, beside.open("wb") as file:  # given a name, numpy would append .npz
+        with whole_file(path) as file:
             np.savez_compressed(file, about=np.array(json.dumps(about)), **stored, allow_pickle=False)
 
 
@@ -164,32 +165,41 @@ def portions(points: int, net: Network) -> Iterator[slice]:
 
 def read_cells(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a file of cells holds: the fields that all cells have, and the arrays of their kind."""
-    path = Path(path)
-    wanted = f"{path} is no file of cells: {kind}.save writes them"
-    if path.exists() and not zipfile.is_zipfile(path):
-        raise ValueError(wanted)
-    with np.load(path, allow_pickle=False) as file:
-        if "about" not in file.files:
-            raise ValueError(wanted)
-        about = json.loads(str(file["about"]))
-        if about["format"] not in (FORMAT, DENSE):
-            raise ValueError(
-                f"{path} has format {about['format']}, this version of regionscope reads {DENSE} and {FORMAT}"
-            )
-        if about.get("kind", "PlaneCells") != kind:
-            raise ValueError(f"{path} holds {about['kind']}: {about['kind']}.load reads it")
-        stored = {name: file[name] for name in file.files if name != "about"}
-    dense = stored.pop("packed_patterns", None)
-    patterns = PatternTable.of_arrays(stored) if dense is None else dense
+    stored = read_arrays(path)
+    if "about" not in stored:
+        raise DamagedFile(f"{path} is no file of cells: {kind}.save writes them")
+    about = json_table(str(stored.pop("about")))
+    if about["format"] not in (FORMAT, DENSE):
+        raise DamagedFile(
+            f"{path} has format {about['format']}, this version of regionscope reads {DENSE} and {FORMAT}"
+        )
+    if about.get("kind", "PlaneCells") != kind:
+        raise DamagedFile(f"{path} holds {about['kind']}: {about['kind']}.load reads it")
+    columns = tuple(Column(**c) for c in about["columns"])
+    sites = tuple(_site(**s) for s in about["sites"])
+    patterns = _stored_patterns(stored)
+    check_columns(columns, patterns.shape[1])
+    check_sites(sites)
+    if not all(isinstance(about[name], int) and about[name] >= 0 for name in ("close_decisions", "undecided")):
+        raise ValueError("its numbers of undecided signs are no numbers")
     common = {
         "packed_patterns": patterns,
-        "columns": tuple(Column(**c) for c in about["columns"]),
-        "sites": tuple(_site(**s) for s in about["sites"]),
+        "columns": columns,
+        "sites": sites,
         "outputs": stored.pop("outputs", None),
         "close_decisions": about["close_decisions"],
         "undecided": about["undecided"],
     }
     return common, stored
+
+
+def _stored_patterns(stored: dict[str, Any]) -> Any:
+    """The patterns, dense or in blocks, taken out of what is stored."""
+    if "packed_patterns" in stored:
+        axis_lengths(stored, {"packed_patterns": ("u", "cells", "words")})
+        return stored.pop("packed_patterns")
+    check_pattern_arrays(stored)
+    return PatternTable.of_arrays(stored)
 
 
 def _site(

@@ -1,5 +1,6 @@
 """The exact linear regions of a network along lines and curves."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regionscope.disk import reading
 from regionscope.geometry import maps, traversals
 from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
@@ -16,6 +18,7 @@ from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import reduced, remainders
 from regionscope.geometry.patterns import PatternBlock, PatternTable, owners
 from regionscope.geometry.segments import Segments
+from regionscope.geometry.stored import axis_lengths, check_numbers
 from regionscope.geometry.sweep import exact, sweep
 from regionscope.geometry.swept import Swept
 from regionscope.points import as_tensor
@@ -165,9 +168,25 @@ class LineCells(Cells):
 
         Give the model too for affine maps and `verify`.
         """
-        common, stored = read_cells(path, "LineCells")
-        points = torch.from_numpy(stored.pop("points"))
+        with reading(path):
+            common, stored = read_cells(path, "LineCells")
+            _check_stored(stored, common)
+            points = torch.from_numpy(stored.pop("points"))
         return LineCells(points=points, **stored, **common, network=network_of(model, points[0]))
+
+
+def _check_stored(stored: Mapping[str, Any], common: Mapping[str, Any]) -> None:
+    """An error if the breakpoints, their units and the patterns of a file do not belong together."""
+    wanted = {"breakpoints": ("f", "breakpoints"), "site": ("i", "breakpoints"), "unit": ("i", "breakpoints")}
+    lengths = axis_lengths(stored, wanted)
+    if stored.keys() != {*wanted, "points"}:
+        raise ValueError(f"it holds {', '.join(stored)}, which make no line")
+    points = stored["points"]
+    if points.ndim < 2 or len(points) < 2 or points.dtype.kind != "f" or not np.isfinite(points).all():
+        raise ValueError(f"its points are {points.dtype} {points.shape}, or not finite: they make no line")
+    if len(common["packed_patterns"]) != lengths["breakpoints"] + 1 or (np.diff(stored["breakpoints"]) < 0).any():
+        raise ValueError("its breakpoints do not fit its patterns, or do not rise")
+    check_numbers(stored, "site", -1, len(common["sites"]))
 
 
 def line_cells(

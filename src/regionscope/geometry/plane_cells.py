@@ -1,5 +1,6 @@
 """The exact linear regions of a network on a plane."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from regionscope.disk import reading
 from regionscope.geometry import decision, maps, traversals
 from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
@@ -20,6 +22,7 @@ from regionscope.geometry.modular import reduced, remainders
 from regionscope.geometry.patterns import owners
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import rounding_bound
+from regionscope.geometry.stored import axis_lengths, check_numbers, check_rising
 from regionscope.geometry.subdivision import Subdivision, mean_corners, subdivide
 from regionscope.geometry.sweep import exact
 from regionscope.geometry.swept import Swept
@@ -240,16 +243,39 @@ class PlaneCells(Cells):
 
         Give the model too for affine maps and `verify`.
         """
-        common, stored = read_cells(path, "PlaneCells")
-        origin, axes, domain = (stored[f"plane.{name}"] for name in ("origin", "axes", "domain"))
-        plane = Plane(origin, axes, domain, stored.get("plane.anchors", ()))
-        return PlaneCells(
-            plane=plane,
-            **{name: stored[name] for name in ("vertices", "offsets", "corners")},
-            edges=Edges(**{n.removeprefix("edges."): a for n, a in stored.items() if n.startswith("edges.")}),
-            **common,
-            network=network_of(model, plane.origin),
-        )
+        with reading(path):
+            common, stored = read_cells(path, "PlaneCells")
+            _check_stored(stored, common)
+            origin, axes, domain = (stored[f"plane.{name}"] for name in ("origin", "axes", "domain"))
+            plane = Plane(origin, axes, domain, stored.get("plane.anchors", ()))
+            edges = Edges(**{n.removeprefix("edges."): a for n, a in stored.items() if n.startswith("edges.")})
+            shapes = {name: stored[name] for name in ("vertices", "offsets", "corners")}
+        return PlaneCells(plane=plane, **shapes, edges=edges, **common, network=network_of(model, plane.origin))
+
+
+def _check_stored(stored: Mapping[str, Any], common: Mapping[str, Any]) -> None:
+    """An error if the polygons, sides, patterns and outputs of a file do not belong together."""
+    outputs = {} if common["outputs"] is None else {"outputs": common["outputs"]}
+    lengths = axis_lengths({**stored, **outputs}, _STORED | ({"outputs": ("f", "vertices", "k")} if outputs else {}))
+    cells = len(common["packed_patterns"])
+    if cells < 1 or lengths["ends"] != cells + 1:
+        raise ValueError(f"it has {lengths['ends'] - 1} cells with corners, and {cells} with patterns")
+    check_rising(stored, "offsets", lengths["corners"], least=3)
+    check_numbers(stored, "corners", 0, lengths["vertices"])
+    check_numbers(stored, "edges.vertices", 0, lengths["vertices"])
+    check_numbers(stored, "edges.cells", -1, cells)
+    check_numbers(stored, "edges.site", -1, len(common["sites"]))
+    units = np.array([*(site.units for site in common["sites"]), 0])  # the last of the rim, whose site is -1
+    check_numbers(stored, "edges.unit", -1, units[stored["edges.site"]])
+    check_numbers(stored, "edges.layer", 0, 1 + max((site.layer for site in common["sites"]), default=0))
+
+
+_STORED: dict[str, tuple[str | int, ...]] = {
+    "vertices": ("f", "vertices", 2), "offsets": ("i", "ends"), "corners": ("i", "corners"),
+    "edges.vertices": ("i", "edges", 2), "edges.cells": ("i", "edges", 2), "edges.site": ("i", "edges"),
+    "edges.unit": ("i", "edges"), "edges.layer": ("i", "edges"), "edges.length": ("f", "edges"),
+    "plane.axes": ("f", 2, "inputs"), "plane.domain": ("f", "sides", 2),
+}  # fmt: skip
 
 
 def plane_cells(

@@ -6,10 +6,13 @@ Any object with `log(step, values)` and `close()` will do.
 """
 
 import csv
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from regionscope.files import whole_file
+from regionscope.disk import append, make_folder, read_whole, reading, write_whole
+from regionscope.files import TEXT
 from regionscope.integrations import extra
 
 
@@ -87,16 +90,14 @@ class CSV:
         self.columns += [name for name in values if name not in self.columns]
         self.rows[step] = values
         if fits:
-            with self.path.open("a", newline="") as file:
-                csv.writer(file).writerow(self._cells(step))
+            append(self.path, _lines([self._cells(step)]))
         else:
             self._rewrite()
 
     def _rewrite(self) -> None:
         """A kill leaves the old file or the new one."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self.path) as beside, beside.open("w", newline="") as file:
-            csv.writer(file).writerows([["step", *self.columns], *(self._cells(step) for step in sorted(self.rows))])
+        make_folder(self.path.parent)
+        write_whole(self.path, _lines([["step", *self.columns], *(self._cells(step) for step in sorted(self.rows))]))
         self.begun = True
 
     def _cells(self, step: int) -> list[object]:
@@ -106,13 +107,26 @@ class CSV:
         """Nothing is left to do: every row is in the file."""
 
 
+def _lines(rows: Iterable[Sequence[object]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
 def _rows_in(path: Path) -> tuple[list[str], dict[int, dict[str, Any]]]:
     """The columns and rows of a file, if there is one; the end of a row that a kill cut off is left out."""
-    text = path.read_text() if path.exists() else ""
+    if not path.exists():
+        return [], {}
+    data = read_whole(path, most=TEXT)
+    with reading(path, "was not written by this logger"):
+        return _rows_of(data.decode())
+
+
+def _rows_of(text: str) -> tuple[list[str], dict[int, dict[str, Any]]]:
     lines = text[: text.rfind("\n") + 1].splitlines()
     if not lines:
         return [], {}
     head, *rows = csv.reader(lines)
-    if head[0] != "step":
-        raise ValueError(f"{path} was not written by this logger: its first column is {head[0]!r}, not step")
+    if head[:1] != ["step"]:
+        raise ValueError(f"its first column is {''.join(head[:1])!r}, not step")
     return head[1:], {int(step): dict(zip(head[1:], cells, strict=True)) for step, *cells in rows}

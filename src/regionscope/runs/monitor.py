@@ -12,11 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
+from regionscope.disk import one_line, reading
 from regionscope.geometry.planes import Plane
 from regionscope.measures.plans import Plan
 from regionscope.progress import tqdm
 from regionscope.runs.processes import leaders, leaders_choice, leads
-from regionscope.runs.record import Record
+from regionscope.runs.record import Record, whole_step
 from regionscope.runs.run import Run
 from regionscope.runs.watched import USUAL, Function, Observation, Probe, Watched, observation
 from regionscope.tables import Facts
@@ -67,6 +68,10 @@ def log_steps(total: int, count: int) -> list[int]:
     return [0, *sorted({round(step) for step in np.geomspace(total, 1, count - 1)})]  # of a single one, the end
 
 
+def _name_of(logger: Logger) -> str:
+    return f"the logger {type(logger).__name__}"
+
+
 class Monitor(Facts):
     """Records measures of a model at some steps of its training: `monitor(step, loss=...)` in any loop.
 
@@ -80,9 +85,11 @@ class Monitor(Facts):
     `loggers`. `resume` goes on with the run that is there.
 
     Training is the same bit for bit with a monitor and without: measures draw from generators of their own (`seed`),
-    in evaluation mode, and leave gradients, buffers, modes and random states alone. With a `budget`, a share of the
-    training time, records that would exceed it are left out. A measure that fails is recorded as an error and training
-    goes on, unless `strict`. Under torch.distributed each rank measures its part of the points and rank 0 writes.
+    in evaluation mode, and leave gradients, buffers, modes and random states alone; hooks of yours are called as in any
+    forward pass, and what they keep outside the model is not put back. With a `budget`, a share of the training time,
+    records that would exceed it are left out. What fails (a measure, a logger, a full disk) is recorded as an error and
+    said once, and training goes on, unless `strict`. A model that uses autocast is measured in the dtype of its
+    weights. Under torch.distributed each rank measures its part of the points and rank 0 writes.
 
     Large networks are measured at fewer points and along random directions, so that a record takes about
     `seconds_per_record` (None sets no limit): the plan is said on standard error before the first record, and kept in
@@ -119,14 +126,20 @@ class Monitor(Facts):
         watched = Watched.of(probes, measures, planes or {}, seed)
         self.watched = replace(watched, limit=seconds_per_record, allow_smooth=allow_smooth)
         self.checkpoints, self.loggers = checkpoints, list(loggers)
-        self.steps = steps if callable(steps) or steps is None else sorted({int(step) for step in steps})
+        self.steps = steps if callable(steps) or steps is None else sorted({whole_step(step) for step in steps})
         if budget is not None and not budget > 0:
             raise ValueError(f"budget must be a positive share of the training time, got {budget}")
         if seconds_per_record is not None and not seconds_per_record > 0:
             raise ValueError(f"seconds_per_record must be positive or None, got {seconds_per_record}")
         self.budget = budget
         self.run = self._run_at(run, resume) if leads() else None
-        self._known = set(self.run.steps) if self.run else set()
+        self._owns = not isinstance(run, Run)
+        missing = set(self.run.missing) if self.run else set()
+        self.unwritten = missing & set(self.run.status.get("unwritten", ())) if self.run else set()
+        self._lacked = bool(self.unwritten)  # when it began, and so does its status
+        self._known = set(self.run.steps) - missing if self.run else set()
+        self._errors: dict[str, str] = {}  # what failed beside the records, and how
+        self._told: set[str] = set()  # what it was said of that it failed
         self._earlier = len(self._known)
         self._spent = self._dearest = 0.0
         self._began: float | None = None
@@ -152,14 +165,14 @@ class Monitor(Facts):
 
     def __call__(self, step: int, **scalars: float) -> Record | None:
         """Record a step with these numbers if it is due; what was recorded, or None."""
-        start = time.perf_counter()
+        start, step = time.perf_counter(), whole_step(step)
         self._began = start if self._began is None else self._began
         if not leaders_choice(self.due(step)) or not leaders_choice(self._affordable(step, start)):
             return None
         try:
             self._follow_plan_of_run()
             seen = observation(self.model, self.watched, step, scalars, self.tell, self._begin_plan)
-            self._tell(seen.failures)
+            self._tell_once(seen.failures)
             if leads():
                 self._write(seen)
         finally:
@@ -174,7 +187,8 @@ class Monitor(Facts):
         """Measure as in the records that the run has: numbers of one run belong together."""
         if self.watched.limit is not None:
             plan = leaders(self.run.config.get("plan") if self.run else None)
-            self.watched = self.watched if plan is None else self.watched.following(plan)
+            with reading("the plan in run.json"):
+                self.watched = self.watched if plan is None else self.watched.following(plan)
 
     def _begin_plan(self, plan: Plan) -> None:
         """From now on measure as planned; say so if that is not as usual."""
@@ -182,18 +196,22 @@ class Monitor(Facts):
         if plan.changed and leads():
             tqdm.write(f"regionscope: a record of this network\n{plan}", file=sys.stderr)
         if self.run is not None:
-            with self._disk_forgiven("the plan"):
+            with self._forgiven("the plan", "be written"):
                 now = {"measures": self.watched.to_dict()["measures"]} if "measures" in self.run.config else {}
                 self.run.add_to_config(plan=plan.to_dict(), **now)
 
-    def _tell(self, failures: Mapping[str, Exception]) -> None:
-        """Warn of the first failure; if strict, raise it."""
-        for what, error in failures.items():
-            if self.strict:
-                raise error
-            message = f"{type(error).__name__}: {error}"
-            warnings.warn(f"{what} could not be measured, training goes on: {message}", stacklevel=3)
-            return
+    def _tell_once(self, failures: Mapping[str, Exception]) -> None:
+        """Warn of the first failure of what has not failed before; if strict, raise it."""
+        new = [what for what in failures if what not in self._told]
+        self._told |= failures.keys()
+        if failures and self.strict:
+            raise next(iter(failures.values()))
+        if new:
+            more = f" (and {len(new) - 1} more, which the record names)" if len(new) > 1 else ""
+            error = failures[new[0]]
+            warnings.warn(
+                f"{new[0]} could not be measured, training goes on: {type(error).__name__}: {error}{more}", stacklevel=3
+            )
 
     @property
     def cost(self) -> Cost:
@@ -203,17 +221,26 @@ class Monitor(Facts):
         return Cost(self._spent, share, self._records, self._left_out, self._earlier)
 
     def close(self) -> None:
-        """Nothing more will be recorded."""
-        for logger in self.loggers:
-            logger.close()
-        if self.run is None:
-            return
+        """Nothing more will be recorded; what fails now is said, and keeps nobody from the run."""
         try:
-            told = {"phases": self.run.phases().to_dict()} if self.run.has_phases() else {}
-            with self._disk_forgiven("what monitoring cost"):
-                self.run.set_status(monitoring=str(self.cost), **told)
+            for logger in self.loggers:
+                with self._forgiven(_name_of(logger), "close"):
+                    logger.close()
+            if self.run is not None:
+                self._close_run(self.run)
         finally:
-            self.run.close()
+            if self.run is not None and self._owns:
+                self.run.close()
+
+    def _close_run(self, run: Run) -> None:
+        """Write down what is known of the whole."""
+        told: dict[str, Any] = {"monitoring": str(self.cost)}
+        with self._forgiven("the phases", "be told"):
+            told |= {"phases": run.phases().to_dict()} if run.has_phases() else {}
+        told |= {"errors": self._errors} if self._errors else {}
+        told |= {"unwritten": sorted(self.unwritten)} if self.unwritten or self._lacked else {}
+        with self._forgiven("what monitoring cost", "be written"):
+            run.set_status(**told)
 
     def __enter__(self) -> "Monitor":
         return self
@@ -245,11 +272,14 @@ class Monitor(Facts):
     def _write(self, seen: Observation) -> None:
         record, weights = seen.record, self._weights() if self.checkpoints else None
         if self.run is not None:
-            with self._disk_forgiven(f"step {record.step}"):
+            self.unwritten.add(record.step)
+            with self._forgiven(f"step {record.step}", "be written"):
                 self.run.record(record, weights=weights, planes=seen.cells)
+                self.unwritten.discard(record.step)
         values = {name: value for name, value in record.flat().items() if value is not None}
         for logger in self.loggers:
-            logger.log(record.step, values)
+            with self._forgiven(_name_of(logger), "log"):
+                logger.log(record.step, values)
         if self.show_progress:
             shown = ", ".join(f"{name} {value:.4g}" for name, value in values.items() if name.count("/") < 2)
             tqdm.write(f"step {record.step}: {shown}")
@@ -258,17 +288,23 @@ class Monitor(Facts):
         model = unwrapped(self.model)
         if isinstance(model, Network):
             return model.weights or None
-        return model.state_dict() if isinstance(model, nn.Module) else None
+        if not isinstance(model, nn.Module):
+            return None
+        return {name: held for name, held in model.state_dict().items() if isinstance(held, Tensor)}
 
     @contextmanager
-    def _disk_forgiven(self, what: str) -> Iterator[None]:
-        """A full disk does not end the training, unless strict."""
+    def _forgiven(self, what: str, done: str) -> Iterator[None]:
+        """A full disk, or a part of the user's that fails, does not end training, unless strict; it is said once."""
         try:
             yield
-        except OSError as error:
+        except Exception as error:
             if self.strict:
                 raise
-            warnings.warn(f"{what} could not be written, training goes on: {error}", stacklevel=6)
+            message = f"{what} could not {done}"
+            if message not in self._told:
+                warnings.warn(f"{message}, training goes on: {one_line(error)}", stacklevel=6)
+            self._told.add(message)
+            self._errors.setdefault(what, f"{type(error).__name__}: {one_line(error)}")
 
     # the budget
 

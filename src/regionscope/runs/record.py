@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from regionscope.files import plain
+
 Finding = Mapping[str, Any]  # what a measure found, as its `to_dict` tells it: numbers, words, lists, tables of them
 
 
@@ -12,8 +14,9 @@ class Record:
     """One step of a run: what a training loop said of it, what was measured, and what could not be.
 
     `probes` holds, by probe and measure, what `to_dict` of the measure's result told, such as an estimate's "mean",
-    "stderr" and "per_layer". `planes` counts the exact regions on each plane. `errors` says of "probe/measure" or
-    "planes/name" why there is no number. `seconds` is the time that measuring took.
+    "stderr" and "per_layer". `planes` counts the exact regions on each plane. `errors` says of "probe/measure",
+    "planes/name" or "scalars/name" why there is no number, and of "weights" if they hold NaN. `seconds` is the time
+    that measuring took.
 
     >>> found = {"mean": 3.0, "stderr": 0.5, "per_layer": [1.0, 2.0]}
     >>> Record(10, {"loss": 0.1}, {"train": {"local_rank": found}}).flat()
@@ -54,6 +57,48 @@ class Record:
         return cls(**stored)
 
 
+def whole_step(step: object) -> int:
+    """A step as a whole number from 0 on, as which numbers of numpy and torch pass too.
+
+    >>> whole_step(10.0)
+    10
+    >>> whole_step(-1)
+    Traceback (most recent call last):
+    ...
+    ValueError: a step must be a whole number from 0 on, got -1
+    """
+    try:
+        number = int(step)  # type: ignore[call-overload]
+        fits = number == step and number >= 0 and not isinstance(step, bool | str | bytes)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        fits = False
+    if not fits:
+        raise ValueError(f"a step must be a whole number from 0 on, got {step!r}")
+    return int(number)
+
+
+def finding(told: Mapping[str, Any], name: str) -> Finding:
+    """What a measure of the user's tells, as it can be recorded; an error if its mean or errors are no numbers."""
+    found = plain(told)
+    if not _is_finding(found):
+        raise TypeError(f"mean, stderr and per_layer of a finding are numbers; {name} returned {str(found)[:60]}")
+    return dict(found)
+
+
+def number(value: Any) -> float:
+    """A scalar that a training loop tells, as a number; text that looks like one is none."""
+    if isinstance(value, str | bytes):
+        raise TypeError(f"a scalar must be a number, got {value!r}")
+    return float(value)
+
+
+def check_status(found: Mapping[str, Any]) -> None:
+    """An error if what is said of a whole run is no such thing."""
+    for name, value in found.items():
+        if name in _STATUS and not _STATUS[name](value):
+            raise ValueError(f"{name} of a run cannot be {repr(value)[:60]}")
+
+
 def _numbers(name: str, found: Finding) -> dict[str, float | None]:
     """Those of one measure: the mean under its own name, or all that are in it by theirs."""
     if "mean" in found:
@@ -87,11 +132,22 @@ def _table_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, Mapping) and all(map(check, value.values()))
 
 
+def _is_step(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 _CHECKS: dict[str, Callable[[object], bool]] = {
-    "step": lambda value: isinstance(value, int) and value >= 0,
+    "step": _is_step,
     "scalars": _table_of(_is_number),
     "probes": _table_of(_table_of(_is_finding)),
     "planes": _table_of(lambda value: isinstance(value, int)),
     "errors": _table_of(lambda value: isinstance(value, str)),
     "seconds": _is_number,
+}
+_STATUS: dict[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("step", "steps"), _is_step),
+    **dict.fromkeys(("state", "reason", "monitoring"), lambda value: isinstance(value, str)),
+    **dict.fromkeys(("loss", "train_accuracy", "test_loss", "test_accuracy", "signal"), _is_number),
+    "unwritten": lambda value: isinstance(value, list) and all(map(_is_step, value)),
+    "errors": _table_of(lambda value: isinstance(value, str)),
 }

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regionscope.disk import make_folder
+from regionscope.files import write_figure, write_text
 from regionscope.runs.run import SIGNAL, Run
 from regionscope.tables import aligned, some_of
 
@@ -36,7 +38,8 @@ def summary(run: Run) -> str:
 
 def _left_out(run: Run, shown: int, recorded: int, probe: str, others: list[str]) -> list[str]:
     """What the table is of, and what it leaves out."""
-    said = [] if not probe else [f"measures are means at the probe {probe!r}"]
+    said = [f"step {step} is missing: {why}" for step, why in run.missing.items()]
+    said += [] if not probe else [f"measures are means at the probe {probe!r}"]
     if others:
         said[-1] += f"; those at {', '.join(others)} are left out"
     if shown < recorded:
@@ -62,24 +65,25 @@ def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("pn
     import matplotlib.pyplot as plt
 
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if not run.steps:
+    if not run.rows():
         raise ValueError(f"nothing was recorded in {run.path} yet")
+    make_folder(folder)
     found = run.phases() if run.has_phases() else None
     drawn = {"curves": _curves_figure(run)}
-    if run.planes(run.steps[-1]):
+    if any(run.planes(step) for step in run.steps):
         drawn["planes"] = _planes_figure(run)
     files = [folder / f"{name}.{kind}" for name in drawn for kind in pictures]
     for file in files:
-        drawn[file.stem].savefig(file, dpi=150)
+        write_figure(drawn[file.stem], file, dpi=150)
     for figure in drawn.values():
         plt.close(figure)
     files.append(folder / "report.md")
     shown = "\n\n".join(f"![{name}]({name}.{pictures[0]})" for name in drawn)
     about = "\n".join(f"- {name}: {value}" for name, value in (run.versions | run.config).items())
-    files[-1].write_text(
+    write_text(
+        files[-1],
         f"# {run.path.name}\n\n{shown}\n\n## Phases of {SIGNAL}\n\n```\n{found or 'not recorded'}\n```\n\n"
-        f"## Records\n\n```\n{summary(run)}\n```\n\n## How it was made\n\n{about}\n"
+        f"## Records\n\n```\n{summary(run)}\n```\n\n## How it was made\n\n{about}\n",
     )
     return files
 
@@ -136,7 +140,7 @@ def _planes_figure(run: Run) -> "Figure":
 
     from regionscope.plots.planes import regions
 
-    name = run.planes(run.steps[-1])[0]
+    name = next(names[0] for step in reversed(run.steps) if (names := run.planes(step)))
     recorded = [step for step in run.steps if name in run.planes(step)]
     chosen = sorted({recorded[round(i)] for i in np.linspace(0, len(recorded) - 1, min(PLANES, len(recorded)))})
     across = min(3, len(chosen))

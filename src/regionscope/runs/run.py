@@ -5,28 +5,29 @@
     runs/NAME/steps/000001000/      one recorded step: measures.json, weights.safetensors, planes/*.npz
     runs/NAME/state/000001000/      what going on from there needs: tensors.safetensors, info.json
 
-A folder is written beside its place and renamed, so it is whole or absent. One process writes, any number read.
+A folder is written beside its place, synced and renamed, so it is whole or absent, also after a power cut. One process
+writes, any number read, which need no more than to be let read. A run says which records it lacks.
 """
 
 import os
 import platform
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from filelock import FileLock, Timeout
 from torch import Tensor
 
-from regionscope.files import plain, read_json, read_tensors, write_json, write_tensors
+from regionscope.disk import DamagedFile, clear_leftovers, make_folder, reading, remove, sync_folder, whole_folder
+from regionscope.files import check_name, check_tensors, plain, read_json, read_tensors, write_json, write_tensors
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.measures.table import measure_label
 from regionscope.runs.phases import FEWEST, Phases, phases
-from regionscope.runs.record import Record
+from regionscope.runs.record import Record, check_status, whole_step
 from regionscope.tables import Facts, write_rows
 from regionscope.types import Model
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 VERSION = 1
+PROMISED = "promised"  # in a configuration: the steps that a finished run has recorded, with weights
+ENDED = ("finished", "incomplete", "stopped")  # states in which the last step is recorded
+PATIENCE = 0.2  # seconds in which a look at the lock by `has_writer` is over
 SIGNAL = "train/boundary_crossings"  # the curve whose phases are told, if nothing else is said
 
 
@@ -51,19 +55,21 @@ class Run(Facts):
     def __init__(self, path: str | Path, lock: FileLock | None = None) -> None:
         self.path, self._lock = Path(path), lock
         self._records: dict[int, Record] = {}  # those that were read
+        self._left_out: set[int] = set()  # those that could not be, and it was said
         about = read_json(self.path / "run.json")
         if about.get("version") != VERSION:
             raise ValueError(
                 f"{self.path} has format {about.get('version')}, this version of regionscope reads {VERSION}"
             )
-        self.config: dict[str, Any] = about["config"]
-        self.versions: dict[str, str] = about["versions"]
+        with reading(self.path / "run.json"):
+            self.config, self.versions = _tables(about, "config", "versions")
+            self._promised = [whole_step(step) for step in self.config.get(PROMISED, ())]
 
     def _facts(self) -> dict[str, object]:
-        steps = self.steps
+        steps = self._whole_steps()
         probes = self.read(steps[-1]).probes if steps else {}
         return {
-            "path": self.path, "state": self.status.get("state", "recorded"),
+            "path": self.path, "state": self._known_status().get("state", "recorded"),
             "records": f"{len(steps)}, from step {steps[0]} to {steps[-1]}" if steps else 0,
             "measures": ", ".join(dict.fromkeys(name for found in probes.values() for name in found)) or "none",
             "probes": ", ".join(probes) or "none",
@@ -77,24 +83,25 @@ class Run(Facts):
         path = Path(path)
         if not overwrite:
             check_no_run(path)
-        lock = writer_lock(path)
-        _remove_run(path)
-        (path / "steps").mkdir(exist_ok=True)
-        made = datetime.now(UTC).isoformat(timespec="seconds")
-        write_json(
-            path / "run.json", {"version": VERSION, "created": made, "versions": _versions(), "config": plain(config)}
-        )
-        return Run(path, lock)
+        with _kept_if_it_goes_well(_writer_lock(path)) as lock:
+            _remove_run(path)
+            make_folder(path / "steps")
+            made = datetime.now(UTC).isoformat(timespec="seconds")
+            about = {"version": VERSION, "created": made, "versions": _versions(), "config": plain(config)}
+            write_json(path / "run.json", about)
+            return Run(path, lock)
 
     @staticmethod
     def resume(path: str | Path) -> "Run":
         """The run in a directory, for going on; what a kill left half-written is cleaned up."""
-        _existing(path)
-        run = Run(path, writer_lock(Path(path)))
-        for folder in (run.path / "steps", run.path / "state"):
-            for left in folder.glob(".*"):
-                shutil.rmtree(left, ignore_errors=True)
-        return run
+        with _kept_if_it_goes_well(_writer_lock(_existing(path))) as lock:
+            run = Run(path, lock)
+            clear_leftovers(run.path)
+            if not run._known_status():
+                remove(run.path / "status.json")
+            for left in (*run.path.glob("steps/.*"), *run.path.glob("state/.*")):
+                remove(left)
+            return run
 
     @staticmethod
     def open(path: str | Path) -> "Run":
@@ -122,28 +129,53 @@ class Run(Facts):
         weights: Mapping[str, Tensor] | None = None,
         planes: Mapping[str, PlaneCells] | None = None,
     ) -> None:
-        """Write one step, wholly or, after any fault, not at all."""
-        with self._new_folder(self.path / "steps", record.step) as folder:
+        """Write one step, wholly or, after any fault, not at all; a damaged record of it is replaced."""
+        self._writable()
+        final = self._folder(whole_step(record.step))
+        for name in planes or {}:
+            check_name("plane", name)
+        if final.exists() and self._damage(record.step) is None:
+            raise ValueError(f"step {record.step} is in {self.path} already")
+        with whole_folder(final) as folder:
             write_json(folder / "measures.json", record.to_dict())
             if weights is not None:
                 write_tensors(folder / "weights.safetensors", weights, self.config.get("architecture"))
             for name, cells in (planes or {}).items():
-                (folder / "planes").mkdir(exist_ok=True)
+                make_folder(folder / "planes")
                 cells.save(folder / "planes" / f"{name}.npz")
 
-    def save_state(self, step: int, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
-        """Write what going on from this step needs; older states are removed after."""
-        older = _numbered(self.path / "state")
-        with self._new_folder(self.path / "state", step) as folder:
+    def save_state(
+        self, step: int, tensors: Mapping[str, Tensor], info: Mapping[str, Any], *, needed: int | None = None
+    ) -> None:
+        """Write what going on from this step needs; older states are removed when it is safe.
+
+        If a record is `needed` still, of an earlier step, so is the state to train again from for it.
+        """
+        self._writable()
+        with whole_folder(_place(self.path / "state", step)) as folder:
             write_tensors(folder / "tensors.safetensors", tensors)
             write_json(folder / "info.json", info)
-        for left in older:
-            shutil.rmtree(_place(self.path / "state", left), ignore_errors=True)
+        self.keep_states({self.states[-1], *[s for s in self.states if needed is not None and s <= needed][-1:]})
+
+    def keep_states(self, steps: Collection[int]) -> None:
+        """Remove all states but those of these steps."""
+        self._writable()
+        for left in set(self.states) - set(steps):
+            with suppress(OSError):
+                remove(_place(self.path / "state", left))
 
     def set_status(self, **facts: Any) -> None:
-        """Change what is known about the whole run."""
+        """Change what is known about the whole run; a file that is damaged is written anew."""
         self._writable()
-        write_json(self.path / "status.json", {**self.status, **facts})
+        write_json(self.path / "status.json", {**self._known_status(), **facts})
+
+    def _known_status(self) -> dict[str, Any]:
+        """What of the status can be read."""
+        try:
+            return self.status
+        except (OSError, ValueError) as error:
+            warnings.warn(f"{error}; it counts as empty", stacklevel=2)
+            return {}
 
     def add_to_config(self, **facts: Any) -> None:
         """Write down with the configuration what is known only when the first step is recorded."""
@@ -156,21 +188,6 @@ class Run(Facts):
         if self._lock is None:
             raise RuntimeError(f"{self.path} was opened for reading; write to it with Run.create or Run.resume")
 
-    @contextmanager
-    def _new_folder(self, parent: Path, step: int) -> Iterator[Path]:
-        self._writable()
-        final = _place(parent, step)
-        if final.exists():
-            raise ValueError(f"step {step} is in {self.path} already")
-        folder = parent / f".{final.name}-{uuid4().hex}"
-        folder.mkdir(parents=True)
-        try:
-            yield folder
-            os.rename(folder, final)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
     # reading
 
     @property
@@ -179,10 +196,61 @@ class Run(Facts):
         return _numbered(self.path / "steps")
 
     @property
+    def states(self) -> list[int]:
+        """The steps of the states to go on from, in order, whole or not."""
+        return _numbered(self.path / "state")
+
+    @property
     def status(self) -> dict[str, Any]:
         """What is known about the whole run: state, step, phases."""
         file = self.path / "status.json"
-        return read_json(file) if file.exists() else {}
+        if not file.exists():
+            return {}
+        found = read_json(file)
+        with reading(file):
+            check_status(found)
+        return found
+
+    @property
+    def missing(self) -> dict[int, str]:
+        """The steps whose records are damaged, or should be there by now and are not, and in a line what is wrong."""
+        status = self._known_status()
+        reached = status.get("step", -1) + (status.get("state") in ENDED)  # the last one may be at work
+        reached = max(reached, *self.states[-1:], -1)
+        wanted = {step for step in self._promised if step < reached} | set(status.get("unwritten", ()))
+        damage = {step: self._damage(step) for step in sorted(wanted | set(self.steps))}
+        return {step: wrong for step, wrong in damage.items() if wrong is not None}
+
+    def _damage(self, step: int) -> str | None:
+        """What is wrong with the record of a step, as far as it can be told without reading all that is large."""
+        folder = self._folder(step)
+        if not folder.is_dir():
+            return "it was not recorded"
+        try:
+            record = self._read(step)
+            weights = folder / "weights.safetensors"
+            if step in self._promised or weights.exists():
+                check_tensors(weights)
+        except FileNotFoundError as error:
+            return f"{error.filename or folder} is not there"
+        except (OSError, ValueError) as error:
+            return str(error)
+        lost = [name for name in record.planes if not (folder / "planes" / f"{name}.npz").is_file()]
+        return f"{folder / 'planes' / lost[0]}.npz is not there" if lost else None
+
+    def _whole_steps(self) -> list[int]:
+        """The recorded steps that can be read; it is said which cannot."""
+        return [step for step in self.steps if self._readable(step)]
+
+    def _readable(self, step: int) -> bool:
+        try:
+            self.read(step)
+        except (OSError, ValueError) as error:
+            if step not in self._left_out:
+                warnings.warn(f"step {step} is left out: {error}", stacklevel=4)
+            self._left_out.add(step)
+            return False
+        return True
 
     def read(self, step: int) -> Record:
         """What was recorded at a step; it never changes, so it is read from disk once."""
@@ -191,42 +259,50 @@ class Run(Facts):
         return self._records[step]
 
     def _read(self, step: int) -> Record:
-        file = _place(self.path / "steps", step) / "measures.json"
-        if not file.exists():
+        file = self._folder(step) / "measures.json"
+        if not file.parent.exists():
             known = ", ".join(map(str, self.steps)) or "none"
             raise FileNotFoundError(f"step {step} was not recorded in {self.path}; there are {known}")
         stored = read_json(file)
-        try:
+        with reading(file, "is damaged, or no record"):
             record = Record.from_dict(stored)
-        except ValueError as error:
-            raise ValueError(f"{file} is damaged, or no record: {error}") from None
         if record.step != step:
-            raise ValueError(f"{file} is damaged: it is the record of step {record.step}")
+            raise DamagedFile(f"{file} is damaged: it is the record of step {record.step}")
         return record
+
+    def _folder(self, step: int) -> Path:
+        return _place(self.path / "steps", step)
 
     def weights(self, step: int) -> dict[str, Tensor]:
         """The model's state dict at a step."""
-        return read_tensors(_place(self.path / "steps", step) / "weights.safetensors")[0]
+        return read_tensors(self._folder(step) / "weights.safetensors")[0]
 
     def planes(self, step: int) -> list[str]:
         """The names of the planes recorded at a step."""
-        return sorted(file.stem for file in (_place(self.path / "steps", step) / "planes").glob("*.npz"))
+        return sorted(file.stem for file in (self._folder(step) / "planes").glob("[!.]*.npz"))
 
     def plane(self, step: int, name: str, model: Model | None = None) -> PlaneCells:
         """The exact regions on a plane as they were at a step."""
-        return PlaneCells.load(_place(self.path / "steps", step) / "planes" / f"{name}.npz", model)
+        check_name("plane", name)
+        return PlaneCells.load(self._folder(step) / "planes" / f"{name}.npz", model)
 
-    def latest_state(self) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:
-        """The newest state to go on from: step, tensors, info."""
-        saved = _numbered(self.path / "state")
-        if not saved:
-            return None
-        folder = _place(self.path / "state", saved[-1])
-        return saved[-1], read_tensors(folder / "tensors.safetensors")[0], read_json(folder / "info.json")
+    def latest_state(self, at_most: int | None = None) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:
+        """The newest state that is whole, perhaps of `at_most` a step: step, tensors, info. Damaged ones are named."""
+        for step in reversed(self.states):
+            folder = _place(self.path / "state", step)
+            if at_most is None or step <= at_most:
+                try:
+                    return step, read_tensors(folder / "tensors.safetensors")[0], read_json(folder / "info.json")
+                except (OSError, ValueError) as error:
+                    warnings.warn(f"the state of step {step} is not taken: {error}", stacklevel=2)
+        return None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat row a recorded step: "step", scalars by name, "probe/measure", ".../stderr", ".../layer1"."""
-        return [{"step": step, **self.read(step).flat()} for step in self.steps]
+        """One flat row a recorded step: "step", scalars by name, "probe/measure", ".../stderr", ".../layer1".
+
+        Steps that cannot be read are left out, with a warning; `missing` says what is wrong with them.
+        """
+        return [{"step": step, **self.read(step).flat()} for step in self._whole_steps()]
 
     def table(self) -> Any:
         """The rows as a pandas DataFrame, if pandas is installed; otherwise as they are."""
@@ -265,7 +341,9 @@ class Run(Facts):
     def label(self, column: str) -> str:
         """A column, or a measure, in words, with the options that it was measured with."""
         *probe, measure = column.split("/")[:2]
-        name, *options = measure_label(measure, self.config.get("measures", {}).get(measure)).split(", ")
+        told = self.config.get("measures")
+        known = told.get(measure) if isinstance(told, Mapping) else None
+        name, *options = measure_label(measure, known if isinstance(known, Mapping) else None).split(", ")
         summed = ["sum over layers"] if self.is_sum(measure) else []
         return ", ".join([f"{name} at {probe[0]}" if probe else name, *summed, *options])
 
@@ -302,15 +380,44 @@ def compared(runs: Sequence[Run], column: str) -> list[dict[str, Any]]:
 # files
 
 
-def writer_lock(path: Path) -> FileLock:
+def _writer_lock(path: Path) -> FileLock:
     """The writer's lock; the system lets go of it when the process ends, however it does."""
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     lock = FileLock(path / "lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=PATIENCE)
     except Timeout:
         raise RunLocked(f"another process, or another monitor, writes to {path}") from None
     return lock
+
+
+@contextmanager
+def _kept_if_it_goes_well(lock: FileLock) -> Iterator[FileLock]:
+    """After an error others may write again."""
+    try:
+        yield lock
+    except BaseException:
+        lock.release()
+        raise
+
+
+def has_writer(path: Path) -> bool:
+    """Whether somebody writes to a run. Asking writes nothing, so it may be asked where nothing can be written."""
+    try:
+        import fcntl
+
+        file = os.open(path / "lock", os.O_RDONLY | os.O_NONBLOCK)
+    except (ImportError, OSError):  # not a Unix; or no lock, and so nobody
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # of file systems without locks
+        return False
+    finally:
+        os.close(file)
+    return False
 
 
 def check_no_run(path: str | Path) -> None:
@@ -324,11 +431,12 @@ def check_no_run(path: str | Path) -> None:
 
 def _remove_run(path: Path) -> None:
     """Remove what a run consists of; without its run.json, which goes first, it is none any more."""
-    for name in ("run.json", "status.json"):
-        (path / name).unlink(missing_ok=True)
-    for name in ("steps", "state"):
-        if (path / name).exists():
-            shutil.rmtree(path / name)
+    if (path / "run.json").exists():
+        remove(path / "run.json")
+        sync_folder(path)
+    for name in ("status.json", "steps", "state"):
+        remove(path / name)
+    clear_leftovers(path)
 
 
 def _existing(path: str | Path) -> Path:
@@ -342,7 +450,16 @@ def _place(parent: Path, step: int) -> Path:
 
 
 def _numbered(parent: Path) -> list[int]:
-    return sorted(int(folder.name) for folder in parent.glob("[0-9]*") if folder.name.isdigit())
+    names = (folder.name for folder in parent.glob("[0-9]*"))
+    return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+
+
+def _tables(about: Mapping[str, Any], *names: str) -> tuple[dict[str, Any], ...]:
+    """The tables in a table by these names."""
+    for name in names:
+        if not isinstance(about.get(name), dict):
+            raise ValueError(f"its {name} is no table")
+    return tuple(about[name] for name in names)
 
 
 def _versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from regionscope.files import check_name
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.inequalities.bound import Bound
@@ -22,10 +23,10 @@ from regionscope.measures.table import MEASURES, measure_named
 from regionscope.points import ARRAYS, as_tensor
 from regionscope.results import Estimate, joint_estimate
 from regionscope.runs.processes import from_every_process, leaders, leads, own_part
-from regionscope.runs.record import Finding, Record
+from regionscope.runs.record import Finding, Record, finding, number
 from regionscope.tracing.network import BATCH_ADVICE, Network
 from regionscope.tracing.trace import trace
-from regionscope.tracing.undisturbed import evaluated, unwrapped
+from regionscope.tracing.undisturbed import contents_kept, evaluated, unwrapped
 from regionscope.types import Array, Model
 
 Probe = Array | tuple[Array, Array | None]  # points, perhaps with labels
@@ -58,6 +59,9 @@ class Watched:
         """What a user asks for, if it makes sense, with the options that suit watching."""
         if not isinstance(probes, Mapping):
             raise TypeError(f'probes are sets of points by name, such as {{"train": x}}, got {type(probes).__name__}')
+        for kind, names in {"probe": probes, "plane": planes}.items():
+            for name in names:
+                check_name(kind, name)
         points = {name: _points_and_labels(name, probe) for name, probe in probes.items()}
         found = _measures_with_options(measures, points)
         told = measures if isinstance(measures, Mapping) else {}
@@ -117,6 +121,10 @@ def observation(
     being measured. If the time that it may take is still to be seen to, `on_plan` hears how before it is measured.
     """
     start, model = time.perf_counter(), unwrapped(model)
+    told = {name: _outcome(partial(number, value)) for name, value in scalars.items()}
+    if nan := _where_nan(model):  # only functions of the user's may make something of that
+        own = {name: told for name, told in watched.measures.items() if callable(told)}
+        watched = replace(watched, measures=own, planes={}, limit=None)
     found: dict[Place, Any] = {}  # what each measure found at each probe, or why it did not
     with evaluated(model):
         network = _networks_of(model, watched.allow_smooth)
@@ -138,11 +146,13 @@ def observation(
     found |= {place: _together([parts[place] for parts in everyone]) for place in shared}
     outcomes = {f"{probe}/{name}": outcome for (probe, name), outcome in found.items()}
     outcomes |= {f"planes/{name}": outcome for name, outcome in cells.items()}
+    outcomes |= {f"scalars/{name}": outcome for name, outcome in told.items()}
+    outcomes |= {"weights": ValueError(f"{nan} holds NaN: there is nothing to measure")} if nan else {}
     failures = {what: outcome for what, outcome in outcomes.items() if isinstance(outcome, Exception)}
     regions = {name: outcome for name, outcome in cells.items() if isinstance(outcome, PlaneCells)}
     record = Record(
         step=step,
-        scalars={name: float(value) for name, value in scalars.items()},
+        scalars={name: None if isinstance(value, Exception) else value for name, value in told.items()},
         probes={
             probe: {name: found[probe, name] for name in watched.measures if isinstance(found[probe, name], Mapping)}
             for probe in watched.probes
@@ -212,6 +222,12 @@ def _plan(model: Model | Network, watched: Watched, network: Callable[[Tensor], 
     return next((found for found in plans if isinstance(found, Plan)), None)
 
 
+def _where_nan(model: Model | Network) -> str | None:
+    """The first of the model's weights that holds NaN, by its name."""
+    weights = dict(model.named_parameters()) if isinstance(model, nn.Module) else getattr(model, "weights", {})
+    return next((name for name, w in weights.items() if w.is_floating_point() and bool(w.detach().isnan().any())), None)
+
+
 def _networks_of(model: Model | Network, allow_smooth: bool) -> Callable[[Tensor], Network]:
     """A function that gives the network for points; of their shape it is traced when it is first asked for."""
     if isinstance(model, Network):
@@ -255,13 +271,17 @@ def _together(parts: list[Any]) -> Finding | Exception | None:
 
 def _own_finding(name: str, function: Function, model: Model | Network, points: Tensor) -> Finding | None:
     """What a function of the user's returns: an estimate or its like, inequalities, numbers, or None."""
-    found = function(model, points)
+    with contents_kept(model):
+        found = function(model, points)
     if found is None or hasattr(found, "to_dict"):
-        return None if found is None else dict(found.to_dict())
+        return None if found is None else finding(found.to_dict(), name)
     if isinstance(found, list) and found and isinstance(found[0], Bound):
         return {bound.form: bound.to_dict() for bound in found}
     try:
-        values = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, np.float64)
+        array = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found)
+        if array.dtype.kind in "USc":  # text that looks like a number is none, and of a complex one half would go
+            raise TypeError
+        values = array.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{OWN}; {name} returned {type(found).__name__}") from None
     if values.size == 1:
@@ -309,6 +329,7 @@ def _measures_with_options(
     found: dict[str, Mapping[str, Any] | Function] = {}
     for name, options in given.items():
         if callable(options):
+            check_name("measure", name)
             found[name] = options
             continue
         measure = measure_named(name)

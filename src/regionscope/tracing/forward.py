@@ -1,6 +1,7 @@
 """Calls of a model: recorded or plain, stopped where asked, one output picked, and left as it was."""
 
 import math
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -174,20 +175,54 @@ def _picked(result: Any, output: str | int | None) -> Tensor:
 _SWITCHES = threading.RLock()  # of the process: two traces at a time would take each other's for the user's
 
 
+def _renew_after_fork() -> None:
+    """In a new process, what another thread of the old one had locked is free."""
+    global _SWITCHES
+    _SWITCHES = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_after_fork)
+
+
 @contextmanager
 def taken_apart() -> Iterator[None]:
-    """Attention and LSTM as the operations they are made of, not as one that hides them; one trace at a time."""
+    """Attention and LSTM as the operations they are made of, not as one that hides them, in the dtype of the weights.
+
+    One trace at a time.
+    """
     mha, mkldnn = torch.backends.mha, torch.backends.mkldnn
     with _SWITCHES:
         fast, fused = mha.get_fastpath_enabled(), mkldnn.enabled
         mha.set_fastpath_enabled(False)
         mkldnn.enabled = False  # type: ignore[assignment]
         try:
-            with sdpa_kernel(SDPBackend.MATH):
+            with sdpa_kernel(SDPBackend.MATH), _autocast_off():
                 yield
         finally:
             mha.set_fastpath_enabled(fast)
             mkldnn.enabled = fused
+
+
+@contextmanager
+def _autocast_off() -> Iterator[None]:
+    """In this thread a model computes in the dtype of its weights, whatever autocast its forward asks for."""
+    enter, thread = torch.autocast.__enter__, threading.get_ident()
+
+    def entered(autocast: torch.autocast) -> Any:
+        asked = autocast._enabled
+        autocast._enabled = asked and threading.get_ident() != thread
+        try:
+            return enter(autocast)
+        finally:
+            autocast._enabled = asked
+
+    with torch.autocast("cuda" if torch.cuda.is_available() else "cpu", enabled=False):
+        torch.autocast.__enter__ = entered  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            torch.autocast.__enter__ = enter  # type: ignore[method-assign]
 
 
 def largest(tensor: Tensor) -> float:

@@ -50,7 +50,7 @@ def trace(
     model = unwrapped(model)
     example = _checked_example(model, example)
     forward = Forward(model, until, output)
-    with random_states_kept(example.device), attributes_kept(model), taken_apart():
+    with taken_apart(), random_states_kept(example.device), attributes_kept(model):
         alone = recorded_alone(forward, example, allow_smooth)
         network = as_written(alone, example)
         check_constants(network)

@@ -1,6 +1,8 @@
 """A model that others use, called and left as it was."""
 
+import os
 import random
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,19 +30,48 @@ def unwrapped(model: Model) -> Model:
 
 @contextmanager
 def evaluated(model: Model) -> Iterator[None]:
-    """Evaluation mode, and no change of random states or modes, inside."""
+    """Evaluation mode, no autocast, and no change of random states or modes, inside."""
     inner = unwrapped(model)
-    modules = list(inner.modules()) if isinstance(inner, nn.Module) else []
     parameter = next(inner.parameters(), None) if isinstance(inner, nn.Module) else None
-    modes = [module.training for module in modules]
-    with random_states_kept(torch.device("cpu") if parameter is None else parameter.device):
-        try:
-            for module in modules:
-                module.training = False
-            yield
-        finally:
-            for module, mode in zip(modules, modes, strict=True):
-                module.training = mode
+    device = torch.device("cpu") if parameter is None else parameter.device
+    with random_states_kept(device), _evaluation_mode(inner), torch.autocast(device.type, enabled=False):
+        yield
+
+
+_EVALUATED: dict[int, tuple[int, list[tuple[nn.Module, bool]]]] = {}  # by model: how many look at it, and its modes
+_LOOKING = threading.Lock()
+
+
+@contextmanager
+def _evaluation_mode(model: Model) -> Iterator[None]:
+    """The modes come back when the last of those that look at a model, perhaps in other threads, is done."""
+    with _LOOKING:
+        own = [(m, m.training) for m in model.modules()] if isinstance(model, nn.Module) else []
+        others, modes = _EVALUATED.get(id(model), (0, own))
+        _EVALUATED[id(model)] = others + 1, modes
+        for module, _ in modes:
+            module.training = False
+    try:
+        yield
+    finally:
+        with _LOOKING:
+            looking, modes = _EVALUATED.pop(id(model))
+            if looking > 1:
+                _EVALUATED[id(model)] = looking - 1, modes
+            else:
+                for module, mode in modes:
+                    module.training = mode
+
+
+def _renew_after_fork() -> None:
+    """In a new process nobody else looks at anything, and what another thread had locked is free."""
+    global _LOOKING
+    _LOOKING = threading.Lock()
+    _EVALUATED.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_after_fork)
 
 
 @contextmanager
@@ -97,6 +128,23 @@ def attributes_kept(model: Model) -> Iterator[None]:
                 _point_to(buffer, data)
                 if not torch.equal(buffer, content):
                     buffer.copy_(content)
+
+
+@contextmanager
+def contents_kept(model: Model) -> Iterator[None]:
+    """As `attributes_kept`, and also what parameters and their gradients hold, and random states: for foreign code."""
+    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
+    held = [p.grad for p in parameters if p.grad is not None] + parameters
+    before = [(t, t.detach().clone()) for t in held if _plain(t)]
+    device = parameters[0].device if parameters else torch.device("cpu")
+    try:
+        with random_states_kept(device), attributes_kept(model):
+            yield
+    finally:
+        with torch.no_grad():
+            for tensor, content in before:
+                if not torch.equal(tensor, content):
+                    tensor.copy_(content)
 
 
 def _note_contents(things: Iterable[Any], found: dict[int, tuple[Any, Any]]) -> None:

@@ -1,7 +1,9 @@
 """Networks from files: nothing that is loaded can run code, and nothing that a file does not say is guessed."""
 
-import json
+import os
 import re
+import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
@@ -11,8 +13,9 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from regionscope.files import read_tensors, write_tensors
-from regionscope.training.models import cnn, mlp, resnet18
+from regionscope.disk import DamagedFile, one_line, open_file, reading
+from regionscope.files import json_table, read_tensors, write_tensors
+from regionscope.training.models import ACTIVATIONS, cnn, mlp, resnet18
 
 State = dict[str, Tensor]
 
@@ -36,7 +39,14 @@ class Architecture:
             raise ValueError(f"model must be one of {', '.join(MODELS)}, got {self.model!r}")
         if self.model == "cnn" and self.shape is None:
             raise ValueError("a cnn needs the shape of its images too, such as 1 28 28: weights do not tell it")
-        object.__setattr__(self, "shape", None if self.shape is None else tuple(self.shape))
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {str(self.activation)[:60]!r}")
+        if self.shape is not None:
+            object.__setattr__(self, "shape", tuple(self.shape))
+            if not all(isinstance(side, int) and 0 < side < 1 << 16 for side in self.shape):
+                raise ValueError(f"shape must be numbers of entries, such as 1 28 28, got {str(self.shape)[:60]}")
+            if self.model == "cnn" and len(self.shape) != 3:
+                raise ValueError(f"a cnn takes images of shape (channels, height, width), got {self.shape}")
 
     def __str__(self) -> str:
         return f"{self.model} with {self.activation}{'' if self.shape is None else f' for inputs {self.shape}'}"
@@ -94,7 +104,7 @@ def loaded_model(path: str | Path, model: ModelOf = None, *, prefix: str | None 
     cut = next(iter(state), "").removesuffix(next(iter(named), "")) if prefix is None else prefix
     left = f"; {cut!r} is left out of the names of its weights" if cut else ""
     left += f", and {len(state) - len(named)} others of the file" if len(named) < len(state) else ""
-    return Loaded(_with_weights(network, named, path).eval(), f"{path}: {said}{left}")
+    return Loaded(with_weights(network, named, path).eval(), f"{path}: {said}{left}")
 
 
 HOW_TO_SAY = (
@@ -108,9 +118,11 @@ HOW_TO_SAY = (
 def _known_architecture(path: Path, about: str | None, given: Architecture | None) -> Architecture:
     """What a file says of its network, or the caller does; an error if nobody does, or if they disagree."""
     try:
-        told = None if about is None else Architecture(**json.loads(about))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} says of its network what this version of regionscope cannot read: {about}") from error
+        told = None if about is None else Architecture(**json_table(about))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} says of its network what this version of regionscope cannot read: {str(about)[:200]}"
+        ) from error
     if told is not None and given is not None and not _alike(told, given):
         raise ValueError(f"{path} holds the weights of {told}, not of {given}")
     known = told or given
@@ -133,14 +145,39 @@ def _load_weights(path: Path) -> tuple[State, str | None]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
-        if path.suffix != ".safetensors":
-            return _state_in(torch.load(path, map_location="cpu", weights_only=True)), None
-        return read_tensors(path)
+        state, about = read_tensors(path) if path.suffix == ".safetensors" else (_state_in(_pickled(path)), None)
+        for name, tensor in state.items():
+            _check_tensor(name, tensor)
+        return state, about
+    except DamagedFile as error:
+        raise DamagedFile(f"{path} cannot be read as weights: {str(error).removeprefix(f'{path} ')}") from error
     except Exception as error:  # the readers raise whatever a broken file leads them into
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        reason = one_line(error)
         if foreign := re.search(r"GLOBAL (\S+) was not an allowed", str(error)):
             reason = f"it holds {foreign[1]}, and following that would run code; save model.state_dict()"
-        raise ValueError(f"{path} cannot be read as weights: {reason}") from error
+        raise DamagedFile(f"{path} cannot be read as weights: {reason}") from error
+
+
+def _pickled(path: Path) -> object:
+    """What torch.save wrote. Archives that unpack to more than they are, as it makes none, are not unpacked."""
+    with open_file(path) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of kinds of tensors that are refused below
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                claimed = sum(entry.file_size for entry in archive.infolist())
+            if claimed > os.fstat(file.fileno()).st_size:
+                raise ValueError(f"it would unpack to {claimed:,} bytes; torch.save compresses nothing")
+        file.seek(0)
+        return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def _check_tensor(name: str, tensor: Tensor) -> None:
+    """An error if it is no plain tensor, or claims more entries than the file has."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested or tensor.device.type != "cpu":
+        raise ValueError(f"{name!r} is no plain tensor of numbers: {tensor.layout}, {tensor.dtype}")
+    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        held = tensor.untyped_storage().nbytes()
+        raise ValueError(f"{name!r} claims shape {tuple(tensor.shape)} of {tensor.dtype}, and {held} bytes are there")
 
 
 def _state_in(loaded: object) -> State:
@@ -186,7 +223,11 @@ def _without_prefix(state: State, fits: Callable[[set[str]], bool]) -> State:
 
 def _are_numbered(names: set[str]) -> bool:
     """Whether they are of layers in a sequence, as those of the networks of this library are."""
-    return all(name.split(".")[0].isdigit() for name in names)
+    return all(_is_number(name.split(".")[0]) for name in names)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 # building
@@ -205,7 +246,7 @@ def _module_of(model: nn.Module | Callable[[], nn.Module]) -> nn.Module:
 def _network_for(architecture: Architecture, state: State, path: Path) -> nn.Module:
     """The network of an architecture with the sizes of these weights; whether they fit is not looked at."""
     if not _are_numbered(set(state)):
-        foreign = [name for name in state if not name.split(".")[0].isdigit()]
+        foreign = [name for name in state if not _are_numbered({name})]
         raise ValueError(
             f"{path} is no {architecture.model} of regionscope.training.models, whose layers are numbered: it holds"
             f" {foreign[0]!r}. Write a function that returns the network, for --model path/to/file.py:function"
@@ -216,38 +257,55 @@ def _network_for(architecture: Architecture, state: State, path: Path) -> nn.Mod
         raise ValueError(f"{path} holds too few weights for a {architecture.model}")
     normed = any(name.endswith("running_mean") for name in state)
     options: dict[str, Any] = {"activation": architecture.activation, "batch_norm": normed}
-    with torch.random.fork_rng(devices=[]):
+
+    def built() -> nn.Module:
         if architecture.model == "mlp":
             network = mlp([matrices[0].shape[1], *map(len, matrices)], **options)
             return nn.Sequential(*list(network)[1:]) if "0.weight" in state else network  # it may flatten or not
-        options["width"], channels = kernels[0].shape[:2]
+        size = {"width": kernels[0].shape[0], **options}
         if architecture.model == "resnet18":
-            return resnet18(len(matrices[-1]), channels=channels, **options)
+            return resnet18(len(matrices[-1]), channels=kernels[0].shape[1], **size)
         assert architecture.shape is not None
-        return cnn(architecture.shape, len(matrices[-1]), depth=len(kernels), **options)
+        return cnn(architecture.shape, len(matrices[-1]), depth=len(kernels), **size)
+
+    with torch.random.fork_rng(devices=[]):
+        with torch.device("meta"), reading(path, f"fits no {architecture.model}"):  # which takes no memory
+            _check_fit(built(), state, path)
+        return built()
 
 
-def _with_weights(network: nn.Module, state: State, path: Path) -> nn.Module:
+def with_weights(network: nn.Module, state: State, path: Path) -> nn.Module:
     """The network with these weights, all of them and no others, none rounded."""
+    _check_fit(network, state, path)
     dtypes = [t.dtype for t in (*state.values(), *network.state_dict().values()) if t.is_floating_point()]
-    if dtypes:
-        network.to(reduce(torch.promote_types, dtypes))
     try:
+        if dtypes:
+            network.to(reduce(torch.promote_types, dtypes))
         network.load_state_dict(state, strict=True)
     except RuntimeError as error:
-        wanted = network.state_dict()
-        raise ValueError(
-            f"{path} does not fit the network: {_misfit(wanted, state) or error}{_prefixes(wanted, state)}"
-        ) from error
+        raise ValueError(f"{path} does not fit the network: {one_line(error)}") from error
     return network
+
+
+def _check_fit(network: nn.Module, state: State, path: Path) -> None:
+    """An error that says which weights have no place in a network, and where they may be meant to go."""
+    wanted = network.state_dict()
+    if misfit := _misfit(wanted, state):
+        raise DamagedFile(f"{path} does not fit the network: {misfit}{_prefixes(wanted, state)}")
 
 
 def _misfit(wanted: Mapping[str, Tensor], state: State) -> str:
     """Which weights are missing, which have no place and which are of another shape."""
+    wanted = {name: tensor for name, tensor in wanted.items() if isinstance(tensor, Tensor)}
     shapes = [
         f"{name!r} is {tuple(state[name].shape)} instead of {tuple(tensor.shape)}"
         for name, tensor in wanted.items()
         if name in state and state[name].shape != tensor.shape
+    ]
+    shapes += [
+        f"{name!r} is {state[name].dtype} instead of {tensor.dtype}"
+        for name, tensor in wanted.items()
+        if name in state and not torch.can_cast(state[name].dtype, tensor.dtype)
     ]
     missing, unexpected = ([repr(n) for n in a if n not in b] for a, b in ((wanted, state), (state, wanted)))
     parts = {"missing ": missing, "unexpected ": unexpected, "": shapes}

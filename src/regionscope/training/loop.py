@@ -1,13 +1,11 @@
 """Training runs that can be stopped at any moment and go on as if nothing had happened."""
 
 import math
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from regionscope.datasets.sets import Dataset, Split
+from regionscope.disk import reading
 from regionscope.runs.monitor import Logger, Monitor, log_steps
-from regionscope.runs.run import Run, RunLocked, check_no_run, writer_lock
+from regionscope.runs.run import PROMISED, Run, check_no_run, has_writer
 from regionscope.runs.watched import Watched, observation
-from regionscope.training.checkpoints import Architecture
+from regionscope.training.checkpoints import Architecture, with_weights
 from regionscope.training.config import (
     LOSSES,
     Training,
@@ -33,6 +32,7 @@ from regionscope.training.config import (
     training_data,
 )
 from regionscope.training.progress import Progress
+from regionscope.training.signals import stop_signals
 
 
 class TrainingFailed(RuntimeError):
@@ -45,9 +45,10 @@ def train(
 ) -> Run:  # fmt: skip
     """Train as the configuration says, recording into a new run directory; `overwrite` removes the run that is there.
 
-    What cannot be trained or measured is refused before there is a run. What going on needs is saved before every
-    record, and every `save_every` seconds. SIGINT and SIGTERM stop between two steps, a second one at once. On the CPU
-    of one machine the result is the same bit for bit however often a run is stopped and resumed.
+    What cannot be trained or measured is refused before there is a run. What going on needs is saved every `save_every`
+    seconds, and before a record unless that would take more than a hundredth of the time. SIGINT and SIGTERM stop
+    between two steps, a second one at once. On the CPU of one machine the result is the same bit for bit however often
+    a run is stopped, killed or loses power, and is resumed. Records that could not be written make it *incomplete*.
 
     >>> from tempfile import mkdtemp
     >>> small = Training(size=50, depth=1, width=5, steps=3, records=3, measures=("total_variation",), points=5)
@@ -63,7 +64,7 @@ def train(
     built = Architecture(config.model, config.activation, data.shape)
     about = {
         "training": asdict(config), "architecture": asdict(built), "shape": data.shape, "outputs": data.outputs,
-        "data": digest(data), **parts.watched.to_dict(),
+        "data": digest(data), **parts.watched.to_dict(), PROMISED: parts.steps,
     }  # fmt: skip
     with closing(Run.create(path, about, overwrite=overwrite)) as run:
         _go_on(run, config, data, parts, save_every, loggers, show_progress)
@@ -74,15 +75,18 @@ def resume(
     path: str | Path, *, save_every: float = 60.0, device: str = "cpu", loggers: Sequence[Logger] = (),
     show_progress: bool = False,
 ) -> Run:  # fmt: skip
-    """Go on with a run that was stopped, killed or lost its machine; a finished one stays as it is."""
+    """Go on with a run that was stopped, killed or lost its machine; a finished one stays as it is.
+
+    Records that are missing or damaged are measured again at the weights that were kept, or trained again for.
+    """
     with closing(Run.resume(path)) as run:
-        config = run_config(run)
-        if run.status.get("state") == "finished":
+        config, status = run_config(run), run.status
+        if status.get("state") == "finished" and not run.missing:
             return run
-        if run.status.get("state") == "failed":
-            raise TrainingFailed(f"{run.path} failed: {run.status['reason']}")
+        if status.get("state") == "failed":
+            raise TrainingFailed(f"{run.path} failed: {status.get('reason', 'nobody knows why')}")
         where, data = _usable_device(device), training_data(config)
-        if digest(data) != run.config["data"]:
+        if digest(data) != run.config.get("data"):
             raise ValueError(
                 f"{config.dataset} is not what {run.path} was begun with; going on would mix two data sets"
             )
@@ -94,29 +98,32 @@ def run_config(run: Run) -> Training:
     """The configuration a run was begun with."""
     if "training" not in run.config:
         raise ValueError(f"{run.path} was not begun by regionscope train; only its own loop can go on with it")
-    given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in run.config["training"].items()}
-    return Training(**given)
+    with reading(run.path / "run.json", "does not say what is trained"):
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in run.config["training"].items()}
+        return Training(**given)
 
 
 def run_model(run: Run, step: int | None = None) -> nn.Module:
     """The network of a run as it was at a recorded step, the last if not given; in eval mode."""
-    network = new_model(run_config(run), tuple(run.config["shape"]), run.config["outputs"])
-    network.load_state_dict(run.weights(run.steps[-1] if step is None else step))
-    return network.eval()
+    config = run_config(run)
+    with reading(run.path / "run.json", "does not say what is trained"):
+        network = new_model(config, tuple(run.config["shape"]), run.config["outputs"])
+    if step is None and not run.steps:
+        raise ValueError(f"nothing was recorded in {run.path} yet")
+    return with_weights(network, run.weights(run.steps[-1] if step is None else step), run.path).eval()
 
 
 def run_state(run: Run) -> str:
-    """running, finished, stopped, failed, or killed if it says that it runs but nobody writes to it.
+    """running, finished, incomplete, stopped, failed, or killed if it says that it runs but nobody writes to it.
 
     A run of a monitor in somebody's own training says nothing: it is recorded, or running if it is being written to.
+    Where records are missing or damaged, a run that was finished or recorded is incomplete.
     """
     state = str(run.status.get("state", "recorded"))
-    if state not in ("running", "recorded"):
-        return state
-    try:
-        writer_lock(run.path).release()
-    except RunLocked:
+    if state in ("running", "recorded") and has_writer(run.path):
         return "running"
+    if state in ("finished", "recorded") and run.missing:
+        return "incomplete"
     return "killed" if state == "running" else state
 
 
@@ -169,47 +176,114 @@ def _go_on(
     run: Run, config: Training, data: Dataset, parts: _Parts, save_every: float, loggers: Sequence[Logger],
     show_progress: bool,
 ) -> None:  # fmt: skip
-    """Train from where the run is to its end, or to a signal."""
-    model, optimiser = parts.model, parts.optimiser
-    device = next(model.parameters()).device
-    train_split, test_split = ((x.to(device), y.to(device)) for x, y in (data.train, data.test))
+    """Train from where the run is to its end, or to a signal; first bring back the records that it should have."""
+    device = next(parts.model.parameters()).device
+    splits = [(x.to(device), y.to(device)) for x, y in (data.train, data.test)]
     monitor = Monitor(
-        model, parts.watched.probes, measures=_measures(config), steps=parts.steps, run=run, loggers=loggers,
+        parts.model, parts.watched.probes, measures=_measures(config), steps=parts.steps, run=run, loggers=loggers,
         seed=config.seed, planes=parts.watched.planes, seconds_per_record=config.seconds_per_record,
     )  # fmt: skip
     with monitor, torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        saved = _restore(run, model, optimiser)
-        step, loss, clock = max(saved, 0), 0.0, time.monotonic()
-        shown = {name: value for name, value in run.status.items() if name in SCORES}
-        run.set_status(state="running", step=step, steps=config.steps)
-        with Progress(step, config.steps, shown=show_progress) as progress, _stop_signals(progress) as signals:
-            monitor.tell = progress.measuring
+        loop = _Loop(run, config, parts, monitor, splits, save_every, show_progress)
+        missing = run.missing
+        run.set_status(state="running", steps=config.steps)
+        if lost := loop.measured_again(missing):  # no weights are left of these: train again for them
+            loop.restore(at_most=min(lost))
+            loop.train_until(max(lost))
+        if not loop.signals:
+            loop.restore()
+            loop.train_until(config.steps)
+    stopped_by = loop.signals[0] if loop.signals and loop.step < config.steps else None
+    state = "stopped" if stopped_by else "incomplete" if loop.lost else "finished"
+    try:
+        run.set_status(state=state, step=loop.step, signal=stopped_by, **loop.shown)
+    except OSError as error:
+        raise OSError(f"training is over, but {error}; make room, then: regionscope resume {run.path}") from error
+
+
+@dataclass
+class _Loop:
+    """Where training is, and what it lacks."""
+
+    run: Run
+    config: Training
+    parts: _Parts
+    monitor: Monitor
+    splits: Sequence[Split]  # to train and to test on, where the model is
+    save_every: float
+    show_progress: bool
+    step: int = 0
+    saved: int = -1  # the step of the state that training is at or comes from
+    shown: Mapping[str, float] = field(default_factory=dict)  # the scores of the last record
+    lost: set[int] = field(default_factory=set)  # steps whose records are missing
+    signals: list[int] = field(default_factory=list)
+
+    def measured_again(self, missing: Iterable[int]) -> set[int]:
+        """Measure what is missing at the weights that were kept; the steps that have none."""
+        model, self.lost = self.parts.model, set(missing)
+        initial = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        for step in sorted(self.lost):
+            with suppress(OSError, ValueError, RuntimeError):  # weights that are gone, damaged, or of another network
+                model.load_state_dict(self.run.weights(step))
+                self._record(step, self._scores())
+        model.load_state_dict(initial)
+        return self.lost
+
+    def restore(self, at_most: int | None = None) -> None:
+        """Go to the newest state, perhaps of `at_most` a step; without one, stay where training begins."""
+        newest = self.run.states[-1:]
+        self.saved = _restore(self.run, self.parts.model, self.parts.optimiser, at_most)
+        self.step = max(self.saved, 0)
+        self.run.keep_states({self.saved, *(newest if at_most is not None else ())})
+        self.shown = {name: value for name, value in self.run.status.items() if name in SCORES}
+
+    def train_until(self, last: int) -> None:
+        """Train to a step, or to a signal."""
+        loss, clock, cost = 0.0, time.monotonic(), 0.0
+        progress = Progress(self.step, self.config.steps, shown=self.show_progress)
+        with progress, stop_signals(progress) as self.signals:
+            self.monitor.tell = progress.measuring
             while True:
-                due, stop = monitor.due(step), bool(signals)  # a signal that comes after this is for the next step
+                due, stop = self.monitor.due(self.step), bool(self.signals)  # one that comes after is for the next step
                 if due:
-                    shown = _scores(model, config, train_split, test_split)
-                    loss = shown["loss"]
+                    self.shown = self._scores()
+                    loss = self.shown["loss"]
                 if not math.isfinite(loss):
-                    raise _failure(run, step, loss)
-                if step != saved and (due or stop or time.monotonic() - clock > save_every):
-                    save_or_warn(run, step, _state_tensors(model, optimiser), shown)
-                    saved, clock = step, time.monotonic()
+                    raise _failure(self.run, self.step, loss)
+                patience = min(self.save_every, SELDOM * cost) if due else self.save_every
+                if self.step != self.saved and (stop or self.step == last or time.monotonic() - clock >= patience):
+                    cost = self._save()
+                    clock = time.monotonic()
                 if due:
-                    monitor(step, **shown)
+                    self._record(self.step, self.shown)
                     progress.measuring("")
-                if stop or step == config.steps:
+                if stop or self.step == last:
                     break
-                loss = _take_step(model, optimiser, config, batch(train_split, config, step))
-                step += 1
-                progress.step(loss, shown)
+                points = batch(self.splits[0], self.config, self.step)
+                loss = _take_step(self.parts.model, self.parts.optimiser, self.config, points)
+                self.step += 1
+                progress.step(loss, self.shown)
             if not due:  # a signal came between two records: the scores are those of this step too
-                shown = _scores(model, config, train_split, test_split)
-        stopped_by = None if step == config.steps else signals[0]
-        run.set_status(state="stopped" if stopped_by else "finished", step=step, signal=stopped_by, **shown)
+                self.shown = self._scores()
+
+    def _scores(self) -> dict[str, float]:
+        return _scores(self.parts.model, self.config, *self.splits)
+
+    def _save(self) -> float:
+        """Save what going on needs; the seconds that it took."""
+        start, tensors = time.monotonic(), _state_tensors(self.parts.model, self.parts.optimiser)
+        save_or_warn(self.run, self.step, tensors, self.shown, needed=min(self.lost, default=None))
+        self.saved = self.step
+        return time.monotonic() - start
+
+    def _record(self, step: int, scores: Mapping[str, float]) -> None:
+        self.monitor(step, **scores)
+        self.lost = self.lost - {step} | (self.monitor.unwritten & {step})
 
 
 SCORES = ("loss", "train_accuracy", "test_loss", "test_accuracy")
+SELDOM = 100  # before a record a state is saved only if so many times as long has passed since the last as that took
 
 
 def batch(split: Split, config: Training, step: int) -> Split:
@@ -250,7 +324,8 @@ def _scores(model: nn.Module, config: Training, train: Split, test: Split) -> di
 
 def _failure(run: Run, step: int, loss: float) -> TrainingFailed:
     reason = f"the loss is {loss} at step {step}; try a smaller lr or init_scale"
-    run.set_status(state="failed", step=step, reason=reason)
+    with suppress(OSError):  # the reason is told in any case
+        run.set_status(state="failed", step=step, reason=reason)
     return TrainingFailed(f"{run.path} failed: {reason} (the {len(run.steps)} records made so far stay)")
 
 
@@ -269,18 +344,20 @@ def _state_tensors(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
     return {**weights, **moments, "random": torch.get_rng_state()}
 
 
-def save_or_warn(run: Run, step: int, tensors: Mapping[str, Tensor], shown: Mapping[str, float]) -> None:
+def save_or_warn(
+    run: Run, step: int, tensors: Mapping[str, Tensor], shown: Mapping[str, float], *, needed: int | None = None
+) -> None:
     """Save what going on needs; if that fails, the state before stays and training goes on."""
     try:
-        run.save_state(step, tensors, {"step": step})
+        run.save_state(step, tensors, {"step": step}, needed=needed)
         run.set_status(step=step, **shown)
     except OSError as error:
         warnings.warn(f"step {step} could not be saved, training goes on: {error}", stacklevel=2)
 
 
-def _restore(run: Run, model: nn.Module, optimiser: Optimizer) -> int:
+def _restore(run: Run, model: nn.Module, optimiser: Optimizer, at_most: int | None = None) -> int:
     """Put a saved state back and say of which step it is; -1 if there is none."""
-    found = run.latest_state()
+    found = run.latest_state(at_most)
     if found is None:
         return -1
     # copies, because arithmetic on memory that is aligned otherwise may round otherwise
@@ -294,23 +371,3 @@ def _restore(run: Run, model: nn.Module, optimiser: Optimizer) -> int:
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
     torch.set_rng_state(tensors["random"])
     return found[0]
-
-
-@contextmanager
-def _stop_signals(progress: Progress) -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM, so that no step is left half done; the second of them ends the process."""
-    came: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        came.append(number)
-        if len(came) > 1:
-            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-        progress.say(f"finishing step {progress.current:,}, once more to stop now")
-
-    here = threading.current_thread() is threading.main_thread()  # only there Python lets signals be handled
-    usual = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM) if here}
-    try:
-        yield came
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
