@@ -34,6 +34,14 @@ HOUSE = {
     "training": "models checkpoints config progress loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
+    "engines": "tasks local clusters __init__",
+    "experiments": "settings findings verdicts lab experiment watching pictures"
+    # LC
+    # HR
+    " hr_lines"
+    # PD
+    # beyond the papers
+    " registry",
     "cli": "output models places checkpoints runs commands __init__",
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
@@ -55,7 +63,8 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
         assert node.level == 0, f"{path.name} imports relatively"
         for name in node.names:
             parts = [*str(node.module).split(".")[1:], name.name]
-            if not ROOT.joinpath(*parts).with_suffix(".py").exists():
+            path_of = ROOT.joinpath(*parts)
+            if not path_of.with_suffix(".py").exists() and not (path_of / "__init__.py").exists():
                 parts = parts[:-1]
             if len(parts) == 1 and HOUSE[parts[0]]:
                 parts = [*parts, "__init__"]

@@ -82,7 +82,8 @@ class Run(Facts):
         (path / "steps").mkdir(exist_ok=True)
         made = datetime.now(UTC).isoformat(timespec="seconds")
         write_json(
-            path / "run.json", {"version": VERSION, "created": made, "versions": _versions(), "config": plain(config)}
+            path / "run.json",
+            {"version": VERSION, "created": made, "versions": library_versions(), "config": plain(config)},
         )
         return Run(path, lock)
 
@@ -345,7 +346,7 @@ def _numbered(parent: Path) -> list[int]:
     return sorted(int(folder.name) for folder in parent.glob("[0-9]*") if folder.name.isdigit())
 
 
-def _versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("regionscope", "torch", "numpy")} | {
         "python": platform.python_version()
     }
