@@ -37,12 +37,13 @@ HOUSE = {
     "engines": "tasks local clusters __init__",
     "experiments": "settings findings verdicts lab experiment watching pictures"
     # LC
+    " lc_mnist"
     # HR
     " hr_lines"
     # PD
     # beyond the papers
-    " registry",
-    "cli": "output models places checkpoints runs commands __init__",
+    " registry page",
+    "cli": "output models places checkpoints runs experiments commands __init__",
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
 # above what they take, and imported by it when they are asked for

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines
+from regionscope.experiments import hr_lines, lc_mnist
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -13,6 +13,7 @@ PAPERS = {
 }
 FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     # LC
+    lc_mnist.FIGURES,
     # HR
     hr_lines.FIGURES,
     # PD
