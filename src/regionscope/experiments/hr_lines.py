@@ -49,7 +49,7 @@ class Lines:
     reach: float
 
 
-def hanin_training(settings: LineSettings, network: tuple[int, int], seed: int) -> Training:
+def _hanin_training(settings: LineSettings, network: tuple[int, int], seed: int) -> Training:
     """Vectorised MNIST, He normal weights, biases N(0, 10^-6), Adam with 10^-3 (HR 4)."""
     depth, width = network
     return Training(
@@ -59,14 +59,14 @@ def hanin_training(settings: LineSettings, network: tuple[int, int], seed: int) 
 
 
 def _trainings(settings: LineSettings) -> list[Training]:
-    return [hanin_training(settings, network, seed) for network in settings.networks for seed in settings.seeds]
+    return [_hanin_training(settings, network, seed) for network in settings.networks for seed in settings.seeds]
 
 
 def _measurements(settings: LineSettings) -> list[Measurement]:
-    return [Measurement(line_regions, Lines(t, settings.lines, settings.reach)) for t in _trainings(settings)]
+    return [Measurement(_line_regions, Lines(t, settings.lines, settings.reach)) for t in _trainings(settings)]
 
 
-def line_regions(settings: Lines, lab: Lab) -> dict[str, np.ndarray]:
+def _line_regions(settings: Lines, lab: Lab) -> dict[str, np.ndarray]:
     """Regions on each line at each record, exact: (records, lines)."""
     run = lab.run(settings.training)
     images = training_data(settings.training).train[0]

@@ -39,7 +39,7 @@ class DigitSettings:
     seeds: tuple[int, ...] = (0, 1, 2)
 
 
-def digit_training(settings: DigitSettings, seed: int, variant: Variant = "paper") -> Training:
+def _digit_training(settings: DigitSettings, seed: int, variant: Variant = "paper") -> Training:
     """Adam, He weights times the scale, decay 0.01 (LC B); as the published script has it for variant "script"."""
     paper = Training(
         dataset=settings.dataset, size=settings.size, test_size=settings.size, normalise=(MEAN, STD),
@@ -55,10 +55,10 @@ def _seeds(settings: DigitSettings, variant: Variant) -> tuple[int, ...]:
 
 
 def _trainings_of(settings: DigitSettings, variant: Variant) -> list[Training]:
-    return [digit_training(settings, seed, variant) for seed in _seeds(settings, variant)]
+    return [_digit_training(settings, seed, variant) for seed in _seeds(settings, variant)]
 
 
-def digit_trainings(settings: DigitSettings) -> list[Training]:
+def _digit_trainings(settings: DigitSettings) -> list[Training]:
     """Of all variants."""
     return [training for variant in settings.variants for training in _trainings_of(settings, variant)]
 
@@ -141,7 +141,7 @@ FIGURES = (
             "laptop": DigitSettings(steps=100_000, records=41, points=200, draws=8),
             "paper": DigitSettings(),
         },
-        trainings=digit_trainings,
+        trainings=_digit_trainings,
         measurements=_measurements,
         evidence=_evidence,
         checks=_checks,
