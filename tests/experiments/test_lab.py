@@ -77,38 +77,57 @@ def test_a_run_of_another_version_is_not_taken_for_this_one(tmp_path: Path) -> N
         lab.run(SMALL)
 
 
-@pytest.mark.parametrize("engine", ["serial", "processes:1"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_training_that_is_stopped_goes_on_with_equal_results(
-    tmp_path: Path, engine: str, number: signal.Signals
-) -> None:
-    code = (
-        "from pathlib import Path\nfrom regionscope.experiments.lab import Lab\n"
-        "from regionscope.training.config import Training\n"
-        "if __name__ == '__main__':\n"
-        "    import sys\n"
-        "    training = Training(size=100, test_size=50, depth=1, width=6, steps=3000, records=8, measures=())\n"
-        "    Lab(Path(sys.argv[1]), sys.argv[2]).run(training)\n"
-    )
-    (tmp_path / "main.py").write_text(code)
+MAIN = """
+import sys
+from pathlib import Path
+from regionscope.experiments.lab import Lab
+from regionscope.training.config import Training
+
+if __name__ == "__main__":
+    training = Training(size=100, test_size=50, depth=1, width=6, steps=1000, records=8, measures=())
+    Lab(Path(sys.argv[1]), sys.argv[2]).run(training)
+"""
+
+
+def _started(folder: Path, engine: str) -> "subprocess.Popen[bytes]":
+    """A process that trains into a folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / "main.py").write_text(MAIN)
     path = os.pathsep.join(filter(None, sys.path))
+    command = [sys.executable, str(folder / "main.py"), str(folder), engine]
+    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.DEVNULL)
 
-    def started(folder: str) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "main.py", folder, engine]
-        return subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE)
 
-    process = started("stopped")
-    while not list((tmp_path / "stopped").glob("runs/*/steps/000000001")):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that nobody stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert _started(folder, "serial").wait(timeout=300) == 0
+    return runs_in(folder)[0]
+
+
+@pytest.mark.parametrize(
+    ("engine", "number"),
+    [
+        ("serial", signal.SIGINT),
+        ("processes", signal.SIGINT),
+        ("serial", signal.SIGKILL),
+        ("processes", signal.SIGKILL),
+    ],
+)
+def test_a_training_that_is_stopped_goes_on_with_equal_results(
+    tmp_path: Path, whole: Run, engine: str, number: signal.Signals
+) -> None:
+    process = _started(tmp_path, engine)
+    while not list(tmp_path.glob("runs/*/steps/000000001")):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(number)
-    process.communicate(timeout=120)
-    assert process.returncode != 0
-    (stopped,) = runs_in(tmp_path / "stopped")
+    assert process.wait(timeout=300) != 0
+    (stopped,) = runs_in(tmp_path)
     assert stopped.status["state"] != "finished"
-    assert started("stopped").wait(timeout=240) == 0
-    assert started("whole").wait(timeout=240) == 0
-    (again,), (whole,) = runs_in(tmp_path / "stopped"), runs_in(tmp_path / "whole")
+    assert _started(tmp_path, engine).wait(timeout=300) == 0
+    (again,) = runs_in(tmp_path)
     assert _recorded(again) == _recorded(whole)
 
 

@@ -37,17 +37,18 @@ def _ended(tasks: Tasks, place: int, item: Any) -> Ended:
 
 
 def in_processes(tasks: Tasks, workers: int | None = None) -> Generator[Ended, None, None]:
-    """Tasks in processes of their own, so many at a time: all cores if not given, with the cores shared out as threads.
+    """Tasks in processes of their own, so many at a time: as many as have their cores, if not given.
 
-    Each has a pool of one worker, so that a process that is lost is the loss of one task, which is tried again. The
-    processes are started afresh (spawn): torch's threads do not survive a fork. They end with this one.
+    A task has as many threads as cores, and a pool of one worker, so that a process that is lost is the loss of one
+    task, which is tried again. The processes are started afresh (spawn), because torch's threads do not survive a fork,
+    and end with this one.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = max(1, min(workers or cores // tasks.cpus, len(tasks.items)))
     waiting = [(place, 1) for place in reversed(range(len(tasks.items)))]
     idle: list[ProcessPoolExecutor] = []
     running: dict[Future[Any], tuple[int, int, ProcessPoolExecutor]] = {}
-    with _threads(max(1, cores // workers)) as threads:
+    with _threads(tasks.cpus) as threads:
         try:
             while waiting or running:
                 while waiting and len(running) < workers:

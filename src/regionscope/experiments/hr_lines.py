@@ -122,9 +122,8 @@ def _checks(settings: LineSettings, evidence: Evidence) -> Sequence[Check]:
 
 def _draw(findings: Findings) -> "Figure":
     figure, (ax,) = panels(1, height=3.0)
-    draw_curves(ax, findings.evidence.curves, xlabel="epoch", ylabel="regions on a line / units")
+    draw_curves(ax, findings.evidence.curves, xlabel="epoch", ylabel="regions on a line / units", from_zero=True)
     ax.axhline(1.0, color="0.6", lw=0.8, zorder=1)
-    ax.set_ylim(bottom=0)
     return figure
 
 

@@ -120,8 +120,7 @@ def _draw(findings: Findings) -> "Figure":
     for k, suffix in enumerate(rows):
         about = "the paper's setting" if not suffix else "the published script's"
         for ax, name, label in zip(axes[3 * k :], ("LC", "TV"), ("local complexity", "total variation"), strict=False):
-            draw_curves(ax, {name: curves[f"{name}{suffix}"]}, ylabel=label)
-            ax.set_ylim(bottom=0)
+            draw_curves(ax, {name: curves[f"{name}{suffix}"]}, ylabel=label, from_zero=True)
         both = {"clean": curves[f"clean{suffix}"], "PGD": curves[f"PGD{suffix}"]}
         draw_curves(axes[3 * k + 2], both, ylabel="test accuracy")
         axes[3 * k + 2].set_ylim(-0.03, 1.03)

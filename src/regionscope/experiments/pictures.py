@@ -23,7 +23,7 @@ def panels(columns: int, rows: int = 1, *, height: float = 2.4, sharey: bool = F
 
 
 def draw_curves(
-    ax: "Axes", curves: Mapping[str, Curve], *, ylabel: str, xlabel: str = "training step", log: bool = True
+    ax: "Axes", curves: Mapping[str, Curve], *, ylabel: str, xlabel: str = "training step", from_zero: bool = False
 ) -> None:
     """The mean of each over its seeds, with a band of ± one standard error."""
     from regionscope.plots.curves import curve_line, set_log_time
@@ -32,8 +32,9 @@ def draw_curves(
     styles = curve_styles(curves)
     for name, curve in curves.items():
         curve_line(curve.x, curve.mean, curve.stderr, name, styles[name], ax)
-    if log:
-        set_log_time(ax, next(iter(curves.values())).x)
+    set_log_time(ax, next(iter(curves.values())).x)
     ax.set(xlabel=xlabel, ylabel=ylabel)
+    if from_zero:
+        ax.set_ylim(0, 1.05 * ax.get_ylim()[1])
     if len(curves) > 1:
         ax.legend(frameon=False, fontsize="small")
