@@ -35,7 +35,16 @@ HOUSE = {
     "training": "models checkpoints config progress signals loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
-    "cli": "output models places checkpoints runs commands __init__",
+    "engines": "tasks local clusters __init__",
+    "experiments": "settings findings verdicts lab experiment watching pictures"
+    # LC
+    " lc_mnist"
+    # HR
+    " hr_lines"
+    # PD
+    # beyond the papers
+    " registry page",
+    "cli": "output models places checkpoints runs experiments commands __init__",
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
 # above what they take, and imported by it when they are asked for
@@ -56,7 +65,8 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
         assert node.level == 0, f"{path.name} imports relatively"
         for name in node.names:
             parts = [*str(node.module).split(".")[1:], name.name]
-            if not ROOT.joinpath(*parts).with_suffix(".py").exists():
+            path_of = ROOT.joinpath(*parts)
+            if not path_of.with_suffix(".py").exists() and not (path_of / "__init__.py").exists():
                 parts = parts[:-1]
             if len(parts) == 1 and HOUSE[parts[0]]:
                 parts = [*parts, "__init__"]

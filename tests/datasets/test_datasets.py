@@ -188,6 +188,21 @@ def test_subsets_and_noise_are_drawn_by_the_seed() -> None:
     assert torch.equal(noisy.train[1], dataset("mnist-sample", size=300, seed=1, label_noise=0.5).train[1])
 
 
+def test_points_can_be_drawn_with_replacement() -> None:
+    plain, drawn = (dataset("mnist-sample", size=900, replacement=given) for given in (False, True))
+    assert len(plain.train[0].flatten(1).unique(dim=0)) == 900
+    expected = 1000 * (1 - (1 - 1 / 1000) ** 900)  # different ones
+    assert len(drawn.train[0].flatten(1).unique(dim=0)) == pytest.approx(expected, abs=50)
+    assert torch.equal(drawn.test[0], plain.test[0])
+    assert len(dataset("mnist-sample", replacement=True).train[0]) == 1000
+
+
+def test_a_data_set_changes_its_dtype_but_for_classes() -> None:
+    data = dataset("mnist-sample").to(torch.float64)
+    assert (data.train[0].dtype, data.test[0].dtype, data.train[1].dtype) == (torch.float64, torch.float64, torch.int64)
+    assert dataset("gaussians").to(torch.float64).train[1].dtype == torch.float64
+
+
 def test_inputs_can_be_flat_and_normalised() -> None:
     data = dataset("mnist-sample", flat=True, normalise=(0.5, 0.5))
     assert data.shape == (784,)

@@ -19,6 +19,18 @@ def test_a_plane_through_three_points_holds_them_on_a_circle() -> None:
     assert np.allclose(np.abs(plane.domain), 1.5 * radii[0])
 
 
+def test_a_plane_around_the_centroid_holds_three_points_that_are_nearly_in_line() -> None:
+    points = torch.tensor([[0.0, 0.0, 1.0], [2.0, 0.0, 1.0], [1.0, 0.01, 1.0]], dtype=torch.float64)
+    plane = rs.Plane.through(*points, centre="centroid", margin=1.1)
+    assert torch.allclose(plane.origin, points.mean(dim=0))
+    assert np.allclose(np.abs(plane.domain), 1.1 * float((points - points.mean(dim=0)).norm(dim=1).max()))
+    assert np.allclose(plane.anchors, plane.project(points))
+    assert torch.allclose(plane.points(plane.anchors), points)
+    assert rs.Plane.through(*points).area > 1000 * plane.area
+    with pytest.raises(ValueError, match="centre must be circumcentre or centroid, got 'middle'"):
+        rs.Plane.through(*points, centre="middle")
+
+
 def test_a_plane_keeps_the_shape_of_images() -> None:
     images = torch.rand(3, 1, 4, 4)
     plane = rs.Plane.through(*images)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.training.checkpoints import Architecture, load_model, loaded_model, save_weights
-from regionscope.training.models import cnn, mlp, resnet18
+from regionscope.training.models import cnn, mlp, preact_resnet18, resnet18
 
 
 class Deep(nn.Module):
@@ -86,9 +86,20 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Architecture]] = {
         lambda: resnet18(7, channels=1, width=2, activation="leaky_relu"),
         Architecture("resnet18", "leaky_relu"),
     ),
+    "preact-resnet18": (
+        lambda: preact_resnet18(7, channels=1, width=2, batch_norm=True),
+        Architecture("preact-resnet18", "relu"),
+    ),
     "resnet18 without batch norm": (lambda: resnet18(7, width=2, batch_norm=False), Architecture("resnet18", "relu")),
 }
-INPUTS = {"mlp": (6,), "linear": (6,), "cnn": (2, 9, 8), "cnn with batch norm": (1, 8, 8), "resnet18": (1, 8, 8)}
+INPUTS = {
+    "mlp": (6,),
+    "linear": (6,),
+    "cnn": (2, 9, 8),
+    "cnn with batch norm": (1, 8, 8),
+    "resnet18": (1, 8, 8),
+    "preact-resnet18": (1, 8, 8),
+}
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -176,7 +187,7 @@ def test_names_that_do_not_tell_the_order_are_no_network_of_the_library(tmp_path
 
 
 def test_a_description_must_be_whole_and_not_contradict_the_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="model must be one of mlp, cnn, resnet18, got 'vgg'"):
+    with pytest.raises(ValueError, match="model must be one of mlp, cnn, resnet18, preact-resnet18, got 'vgg'"):
         Architecture("vgg", "relu")
     with pytest.raises(ValueError, match="a cnn needs the shape of its images too"):
         Architecture("cnn", "relu")

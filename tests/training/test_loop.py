@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 import regionscope as rs
 from regionscope.training import loop as training
-from regionscope.training.config import Training, digest, training_data
+from regionscope.training.config import LOSSES, Training, digest, new_model, new_optimiser, training_data
 from regionscope.training.loop import (
     TrainingFailed,
     batch,
@@ -73,6 +73,8 @@ def test_a_run_records_scores_measures_and_weights(tmp_path: Path) -> None:
         {"optimiser": "adam", "activation": "gelu", "init": "he", "init_scale": 2.0},
         {"model": "cnn", "width": 2, "batch_norm": True, "size": 64, "test_size": 20, "points": 2, "steps": 30},
         {"dataset": "gaussians", "loss": "mse"},
+        {"dtype": "float64", "replacement": True, "decay": "weights"},
+        {"loss": "softmax-cross-entropy", "init": "lc-script"},
     ],
     ids=lambda changed: next(iter(changed.values())),
 )
@@ -114,6 +116,33 @@ def final_tensors(run: rs.Run) -> list[Tensor]:
     return [state[1][name] for name in sorted(state[1])]
 
 
+def test_what_decays_are_all_parameters_or_the_weights_only() -> None:
+    config = replace(SMALL, optimiser="sgd", lr=0.5, weight_decay=0.1)
+    for all_of_it, biases in ((config, 0.95), (replace(config, decay="weights"), 1.0)):
+        model = new_model(all_of_it, (784,), 10)
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        optimiser = new_optimiser(all_of_it, model)
+        sum(0 * p.sum() for p in model.parameters()).backward()  # type: ignore[union-attr]
+        optimiser.step()
+        for name, p in model.named_parameters():
+            factor = 0.95 if name.endswith("weight") else biases
+            assert torch.allclose(p, factor * before[name])
+
+
+def test_a_softmax_twice_is_the_loss_of_softmax_outputs() -> None:
+    outputs, classes = torch.randn(5, 3), torch.tensor([0, 1, 2, 1, 0])
+    shares = outputs.exp() / outputs.exp().sum(dim=1, keepdim=True)
+    wanted = -(shares.exp() / shares.exp().sum(dim=1, keepdim=True))[torch.arange(5), classes].log().mean()
+    assert torch.allclose(LOSSES["softmax-cross-entropy"](outputs, classes), wanted)
+    assert not torch.allclose(LOSSES["cross-entropy"](outputs, classes), wanted)
+
+
+def test_a_run_in_float64_is_in_float64(tmp_path: Path) -> None:
+    run = train(replace(SMALL, dtype="float64", steps=2), tmp_path / "run")
+    assert {w.dtype for w in run.weights(2).values()} == {torch.float64}
+    assert next(run_model(run).parameters()).dtype == torch.float64
+
+
 def test_the_regions_on_a_plane_are_recorded_too(tmp_path: Path) -> None:
     run = train(replace(SMALL, steps=1, records=2, width=5, measures=(), plane=True), tmp_path / "run")
     assert run.steps == [0, 1]
@@ -151,10 +180,12 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_its_records(tmp_path: 
 def test_wrong_settings_are_named_before_there_is_a_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="gaussians has real targets; train with the loss mse"):
         train(replace(SMALL, dataset="gaussians"), tmp_path / "run")
-    with pytest.raises(ValueError, match="loss must be one of cross-entropy, mse"):
+    with pytest.raises(ValueError, match="loss must be one of cross-entropy, mse, softmax-cross-entropy"):
         replace(SMALL, loss="hinge")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="optimiser must be one of sgd"):
         replace(SMALL, optimiser="lion")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="decay must be all or weights, dtype float32 or float64; got biases, float32"):
+        replace(SMALL, decay="biases")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
         replace(SMALL, steps=0)
     with pytest.raises(ValueError, match="options are for local_rank, which is not among the measures"):

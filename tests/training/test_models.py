@@ -3,23 +3,48 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 import regionscope as rs
-from regionscope.training.models import ACTIVATIONS, new_network, resnet18
+from regionscope.training.models import ACTIVATIONS, new_network, preact_resnet18, resnet18
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
-@pytest.mark.parametrize(("model", "shape"), [("mlp", (1, 12, 12)), ("cnn", (1, 12, 12)), ("resnet18", (3, 16, 16))])
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [("mlp", (1, 12, 12)), ("cnn", (1, 12, 12)), ("resnet18", (3, 16, 16)), ("preact-resnet18", (3, 16, 16))],
+)
 def test_every_network_can_be_traced_layer_by_layer(model: str, shape: tuple[int, ...], batch_norm: bool) -> None:
     network = new_network(model, shape, 3, depth=3, width=4, batch_norm=batch_norm).eval()
     net = rs.trace(network, torch.rand(2, *shape))
-    assert net.layers == (17 if model == "resnet18" else 3)
+    assert net.layers == {"resnet18": 17, "preact-resnet18": 16}.get(model, 3)
     assert network(torch.rand(5, *shape)).shape == (5, 3)
     assert any(isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d) for m in network.modules()) == batch_norm
 
 
 def test_resnet18_has_the_known_number_of_parameters() -> None:
     assert sum(p.numel() for p in resnet18().parameters()) == 11_173_962
+
+
+def test_the_resnet18_of_pd_bends_before_its_convolutions_and_not_after_the_last() -> None:
+    """As Nakkiran's code, which PD's follows, builds it: one by one, from the weights."""
+    network = preact_resnet18(width=2).eval()
+    weights = {name: w.double() for name, w in network.state_dict().items()}
+    x = torch.rand(3, 3, 16, 16, dtype=torch.float64)
+    h, conv = functional.conv2d(x, weights["0.weight"], padding=1), functional.conv2d
+    for k in range(1, 9):
+        stride = 2 if k in (3, 5, 7) else 1
+        a = h.relu()
+        skip = conv(a, weights[f"{k}.skip.weight"], stride=stride) if f"{k}.skip.weight" in weights else h
+        inside = conv(a, weights[f"{k}.body.0.weight"], stride=stride, padding=1).relu()
+        h = conv(inside, weights[f"{k}.body.3.weight"], padding=1) + skip
+    wanted = functional.linear(h.mean(dim=(2, 3)), weights["11.weight"], weights["11.bias"])
+    assert torch.allclose(network.double()(x), wanted)
+    assert len(rs.trace(network, x).sites) == 16
+    assert [name for name in weights if "bias" in name] == ["11.bias"]
+    assert (
+        sum(p.numel() for p in preact_resnet18().parameters()) == 699_066
+    )  # 432 + 9216 + 32768 + 131072 + 524288 + 1290
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -49,14 +74,21 @@ def test_he_weights_have_the_right_spread() -> None:
     assert float(first.bias.detach().std()) == pytest.approx(1.0, rel=0.2)
 
 
+def test_the_script_of_lc_takes_the_wrong_fan_in_for_its_second_layer() -> None:
+    network = new_network("mlp", (784,), 10, depth=3, width=200, init="lc-script")
+    spreads = [float(w.detach().std()) for w in network.parameters() if w.dim() == 2]
+    assert spreads == pytest.approx([784**-0.5, 784**-0.5, 200**-0.5, 200**-0.5], rel=0.05)
+    assert all(not b.any() for b in network.parameters() if b.dim() == 1)
+
+
 def test_wrong_options_are_named() -> None:
-    with pytest.raises(ValueError, match="mlp, cnn or resnet18, got 'vit'"):
+    with pytest.raises(ValueError, match="mlp, cnn, resnet18 or preact-resnet18, got 'vit'"):
         new_network("vit", (4,), 2)
     with pytest.raises(ValueError, match="activation must be one of relu"):
         new_network("mlp", (4,), 2, activation="mood")
     with pytest.raises(ValueError, match="needs images"):
         new_network("cnn", (784,), 10)
-    with pytest.raises(ValueError, match="init must be torch or he"):
+    with pytest.raises(ValueError, match="init must be one of torch, he, lc-script"):
         new_network("mlp", (4,), 2, init="zero")
     with pytest.raises(ValueError, match="depth and width must be at least 1"):
         new_network("mlp", (4,), 2, depth=0)

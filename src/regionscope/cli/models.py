@@ -25,8 +25,8 @@ class Given:
     ----------
     model
         path/to/file.py:function or package.module:function, in the current folder or installed, that returns the
-        network, or its class: your code, which is run. Or mlp, cnn or resnet18 of regionscope.training.models, with
-        ACTIVATION. Checkpoints of `regionscope train` need none.
+        network, or its class: your code, which is run. Or mlp, cnn, resnet18 or preact-resnet18 of
+        regionscope.training.models, with ACTIVATION. Checkpoints of `regionscope train` need none.
     model_args
         What that function is called with: values, and name=value, such as 784 hidden=32. Numbers, true, false, null
         and lists are read as JSON, all else is text.
@@ -34,7 +34,7 @@ class Given:
         Take the weights whose names begin with this only. One that all have, such as Lightning's model., is left out
         by itself.
     activation
-        What lies between the layers of an mlp, cnn or resnet18.
+        What lies between the layers of an mlp, cnn or ResNet.
     shape
         Channels, height and width of the images that a cnn takes.
     """

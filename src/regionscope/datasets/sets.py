@@ -54,15 +54,22 @@ class Dataset(Facts):
         """How many outputs a network for this data has."""
         return len(self.classes) or self.train[1].shape[1]
 
+    def to(self, dtype: torch.dtype) -> "Dataset":
+        """The same with inputs and real targets of a dtype."""
+        train, test = ((x.to(dtype), y.to(dtype) if y.is_floating_point() else y) for x, y in (self.train, self.test))
+        return replace(self, train=train, test=test)
+
 
 def dataset(
     name: str, *, size: int | None = None, test_size: int | None = None, label_noise: float = 0.0, flat: bool = False,
-    normalise: tuple[float, float] | None = None, side: int = 32, seed: int = 0, root: str | Path | None = None,
+    normalise: tuple[float, float] | None = None, side: int = 32, seed: int = 0, replacement: bool = False,
+    root: str | Path | None = None,
 ) -> Dataset:  # fmt: skip
     """A data set by name: mnist-sample, mnist, fashion-mnist, cifar10, gaussians, bunny, or a folder of images.
 
-    `size` and `test_size` take that many of the training and test points, drawn by `seed`. `label_noise` is the share
-    of the training labels that are drawn anew from all classes. `flat` makes the inputs vectors, `normalise` subtracts
+    `size` and `test_size` take that many of the training and test points, drawn by `seed`, the training points with
+    `replacement` if asked for (all their number of draws, if no size is given). `label_noise` is the share of the
+    training labels that are drawn anew from all classes. `flat` makes the inputs vectors, `normalise` subtracts
     a mean and divides by a standard deviation. Images of a folder are fitted to `side` × `side` pixels. `root` is where
     the files lie, in the layout of torchvision; by default REGIONSCOPE_DATA or a cache folder, where what is missing is
     downloaded to. All but mnist-sample and gaussians need files.
@@ -77,18 +84,22 @@ def dataset(
         data = _image_folder(name, side=side, seed=seed)
     else:
         raise ValueError(f"dataset must be one of {', '.join(DATASETS)} or a folder of images, got {name!r}")
-    train, test = _subset(data.train, size, "size", seed), _subset(data.test, test_size, "test_size", seed)
+    size = len(data.train[0]) if replacement and size is None else size
+    train = _subset(data.train, size, "size", seed, replacement=replacement)
+    test = _subset(data.test, test_size, "test_size", seed)
     if label_noise:
         train = train[0], _noisy_labels(train[1], label_noise, data, seed)
     return replace(data, train=shaped(train, flat, normalise), test=shaped(test, flat, normalise))
 
 
-def _subset(split: Split, size: int | None, option: str, seed: int) -> Split:
+def _subset(split: Split, size: int | None, option: str, seed: int, *, replacement: bool = False) -> Split:
     if size is None:
         return split
-    if not 1 <= size <= len(split[0]):
-        raise ValueError(f"{option} must be from 1 to {len(split[0])}, got {size}")
-    chosen = torch.from_numpy(np.random.default_rng([seed, 1]).permutation(len(split[0]))[:size])
+    n = len(split[0])
+    if not 1 <= size <= n:
+        raise ValueError(f"{option} must be from 1 to {n}, got {size}")
+    draws = np.random.default_rng([seed, 1])
+    chosen = torch.from_numpy(draws.integers(n, size=size) if replacement else draws.permutation(n)[:size])
     return split[0][chosen], split[1][chosen]
 
 

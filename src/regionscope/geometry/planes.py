@@ -57,12 +57,16 @@ class Plane(Facts):
         }  # fmt: skip
 
     @staticmethod
-    def through(a: Array, b: Array, c: Array, *, margin: float = 1.0) -> "Plane":
+    def through(a: Array, b: Array, c: Array, *, margin: float = 1.0, centre: str = "circumcentre") -> "Plane":
         """Through three points: a square centred at their circumcentre, its half-side `margin` circumradii (HR 3.3).
 
+        With the "centroid" for its `centre`, as in SplineCam and PD figure 1, the half-side is `margin` times the
+        distance from there to the farthest of the three, so a triangle that is nearly flat leaves no huge square.
         Points on one line, to the rounding of the dtype that they come in, are refused.
         """
         check_size("margin", margin)
+        if centre not in ("circumcentre", "centroid"):
+            raise ValueError(f"centre must be circumcentre or centroid, got {centre!r}")
         p, q, r = (as_array(point).ravel() for point in (a, b, c))
         first, second = q - p, r - p
         sides = [float(np.linalg.norm(v)) for v in (first, second, r - q)]
@@ -78,10 +82,12 @@ class Plane(Facts):
         axes[1] -= (axes[1] @ axes[0]) * axes[0]
         axes[1] /= np.linalg.norm(axes[1])
         u, (v, w) = sides[0], (second @ axes[0], height)
-        centre = np.array([u / 2, (v * v + w * w - u * v) / (2 * w)])
-        radius = np.linalg.norm(centre)
-        origin = (p + centre @ axes).reshape(as_array(a).shape)
-        anchors = np.array([(0.0, 0.0), (u, 0.0), (v, w)]) - centre
+        corners = np.array([(0.0, 0.0), (u, 0.0), (v, w)])
+        middle = np.array([u / 2, (v * v + w * w - u * v) / (2 * w)])
+        middle = middle if centre == "circumcentre" else corners.mean(axis=0)
+        anchors = corners - middle
+        radius = np.linalg.norm(middle) if centre == "circumcentre" else np.linalg.norm(anchors, axis=1).max()
+        origin = (p + middle @ axes).reshape(as_array(a).shape)
         return Plane(torch.from_numpy(origin), axes, margin * radius * SQUARE, anchors)
 
     @staticmethod

@@ -109,8 +109,8 @@ def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
     ax = ax or new_axes(0.45, entries=len(bundles))
     styles = curve_styles([bundle.name for bundle in bundles])
     for b in bundles:
-        _draw_curve(np.array(b.steps, float), b.mean, b.stderr, b.name, styles[b.name], ax)
-    _set_log_time(ax, np.array(sorted({step for bundle in bundles for step in bundle.steps}), float))
+        curve_line(np.array(b.steps, float), b.mean, b.stderr, b.name, styles[b.name], ax)
+    set_log_time(ax, np.array(sorted({step for bundle in bundles for step in bundle.steps}), float))
     ax.set(xlabel="training step", ylabel=_in_lines(bundles[0].label, ax))
     add_legend(ax, ax.get_legend_handles_labels()[0])
     return ax
@@ -129,17 +129,17 @@ def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:
     styles = curve_styles(curves)
     for name, given in curves.items():
         error = np.asarray(errors[name], float) if name in errors else None
-        _draw_curve(t, np.asarray(given, float), error, name, styles[name], ax)
-    _set_log_time(ax, t)
+        curve_line(t, np.asarray(given, float), error, name, styles[name], ax)
+    set_log_time(ax, t)
 
 
-def _draw_curve(t: Floats, y: Floats, error: Floats | None, name: str, style: dict[str, Any], ax: Axes) -> None:
+def curve_line(t: Floats, y: Floats, error: Floats | None, name: str, style: dict[str, Any], ax: Axes) -> None:
     ax.plot(t, y, label=name, zorder=3, markevery=marked_places(t), **style)
     if error is not None:
         ax.fill_between(t, y - error, y + error, color=style["color"], alpha=0.2, lw=0, zorder=2)
 
 
-def _set_log_time(ax: Axes, t: Floats) -> None:
+def set_log_time(ax: Axes, t: Floats) -> None:
     """A logarithmic axis of steps; if there is a step 0, it is linear up to the next one."""
     if t[0] > 0:
         ax.set_xscale("log")

@@ -87,7 +87,7 @@ class Run(Facts):
             _remove_run(path)
             make_folder(path / "steps")
             made = datetime.now(UTC).isoformat(timespec="seconds")
-            about = {"version": VERSION, "created": made, "versions": _versions(), "config": plain(config)}
+            about = {"version": VERSION, "created": made, "versions": library_versions(), "config": plain(config)}
             write_json(path / "run.json", about)
             return Run(path, lock)
 
@@ -462,7 +462,7 @@ def _tables(about: Mapping[str, Any], *names: str) -> tuple[dict[str, Any], ...]
     return tuple(about[name] for name in names)
 
 
-def _versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("regionscope", "torch", "numpy")} | {
         "python": platform.python_version()
     }

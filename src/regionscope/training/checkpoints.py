@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from regionscope.disk import DamagedFile, one_line, open_file, reading
 from regionscope.files import json_table, read_tensors, write_tensors
-from regionscope.training.models import ACTIVATIONS, cnn, mlp, resnet18
+from regionscope.training.models import ACTIVATIONS, cnn, mlp, preact_resnet18, resnet18
 
 State = dict[str, Tensor]
 
-MODELS = ("mlp", "cnn", "resnet18")
+MODELS = ("mlp", "cnn", "resnet18", "preact-resnet18")
 HOLDERS = ("state_dict", "model_state_dict", "model")  # where training scripts keep the state dict in what they save
 
 
@@ -27,7 +27,8 @@ HOLDERS = ("state_dict", "model_state_dict", "model")  # where training scripts 
 class Architecture:
     """What weights do not tell of a network of `regionscope.training.models`; its sizes they do.
 
-    `model` is mlp, cnn or resnet18, `activation` a name such as relu, `shape` that of an input, which only a cnn needs.
+    `model` is mlp, cnn, resnet18 or preact-resnet18, `activation` a name such as relu, `shape` that of an input, which
+    only a cnn needs.
     """
 
     model: str
@@ -111,7 +112,7 @@ HOW_TO_SAY = (
     "neither the order of the layers nor the activations between them. Say what network it is: in Python"
     " load_model(path, model) with a module or a function that returns one, on the command line --model"
     " path/to/file.py:function, --model package.module:function or, for a network of regionscope.training.models,"
-    " --model mlp, cnn or resnet18 with --activation"
+    f" --model {', '.join(MODELS)} with --activation"
 )
 
 
@@ -265,6 +266,8 @@ def _network_for(architecture: Architecture, state: State, path: Path) -> nn.Mod
         size = {"width": kernels[0].shape[0], **options}
         if architecture.model == "resnet18":
             return resnet18(len(matrices[-1]), channels=kernels[0].shape[1], **size)
+        if architecture.model == "preact-resnet18":
+            return preact_resnet18(len(matrices[-1]), channels=kernels[0].shape[1], **size)
         assert architecture.shape is not None
         return cnn(architecture.shape, len(matrices[-1]), depth=len(kernels), **size)
 

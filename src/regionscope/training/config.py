@@ -22,6 +22,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": lambda parameters, **options: torch.optim.Adam(parameters, fused=True, **options),
     "adamw": lambda parameters, **options: torch.optim.AdamW(parameters, fused=True, **options),
 }
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,10 @@ class Training:
         Train on this many points, drawn by the seed; all if not given.
     test_size
         Test on this many.
+    replacement
+        Draw the training points with replacement, as PD's code does: some are there twice.
     label_noise
-        The share of training labels that are drawn anew.
+        The share of training labels that are drawn anew; 1 makes all of them random.
     normalise
         A mean and a standard deviation to normalise the inputs by.
     side
@@ -45,7 +48,8 @@ class Training:
     model
         The kind of network.
     depth
-        Hidden layers; resnet18 has 17 in any case.
+        Hidden layers; resnet18 has 17 and preact-resnet18, which is PD's, 16 in any case. PD's depth is one more: it
+        counts the last layer.
     width
         Units, or channels, of each.
     activation
@@ -53,19 +57,24 @@ class Training:
     batch_norm
         Batch norm before every activation.
     init
-        PyTorch's own initial weights, or He normal ones with normal biases.
+        PyTorch's own initial weights, He normal ones with normal biases, or those of LC's published script.
     init_scale
         Factor of the initial weights and biases.
     bias_std
-        Standard deviation of the initial biases with He weights.
+        Standard deviation of the initial biases where they are not PyTorch's: 0 in LC, 10^-3 in HR.
+    dtype
+        The numbers that are trained with.
     loss
-        Cross-entropy, or mean squared error of one-hot labels or real targets.
+        Cross-entropy, mean squared error of one-hot labels or real targets, or the cross-entropy of softmax outputs,
+        which is a softmax twice (LC's published script).
     optimiser
         How the weights are moved; momentum is SGD with momentum 0.9.
     lr
         Learning rate.
     weight_decay
         Weight decay; for all but adamw a term of the gradient.
+    decay
+        What decays: all parameters, or the weights of layers only, no biases and no batch norm (LC's published script).
     batch_size
         Points a step.
     steps
@@ -90,21 +99,24 @@ class Training:
     dataset: str = "mnist-sample"
     size: int | None = None
     test_size: int | None = None
+    replacement: bool = False
     label_noise: float = 0.0
     normalise: tuple[float, float] | None = None
     side: int = 32
-    model: Literal["mlp", "cnn", "resnet18"] = "mlp"
+    model: Literal["mlp", "cnn", "resnet18", "preact-resnet18"] = "mlp"
     depth: int = 4
     width: int = 200
     activation: Activation = "relu"
     batch_norm: bool = False
-    init: Literal["torch", "he"] = "torch"
+    init: Literal["torch", "he", "lc-script"] = "torch"
     init_scale: float = 1.0
     bias_std: float = 0.0
-    loss: Literal["cross-entropy", "mse"] = "cross-entropy"
+    dtype: Literal["float32", "float64"] = "float32"
+    loss: Literal["cross-entropy", "mse", "softmax-cross-entropy"] = "cross-entropy"
     optimiser: Literal["sgd", "momentum", "adam", "adamw"] = "adamw"
     lr: float = 1e-3
     weight_decay: float = 0.01
+    decay: Literal["all", "weights"] = "all"
     batch_size: int = 200
     steps: int = 10_000
     seed: int = 0
@@ -123,6 +135,10 @@ class Training:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
         if self.optimiser not in OPTIMISERS:
             raise ValueError(f"optimiser must be one of {', '.join(OPTIMISERS)}, got {self.optimiser!r}")
+        if self.decay not in ("all", "weights") or self.dtype not in DTYPES:
+            raise ValueError(
+                f"decay must be all or weights, dtype {' or '.join(DTYPES)}; got {self.decay}, {self.dtype}"
+            )
         unused = set(self.options) - set(self.measures)
         if unused:
             raise ValueError(f"options are for {unused.pop()}, which is not among the measures")
@@ -141,17 +157,26 @@ def _squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
     return functional.mse_loss(outputs, wanted.to(outputs.dtype))
 
 
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cross-entropy": _cross_entropy, "mse": _squared_error}
+def _softmax_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    return functional.cross_entropy(outputs.softmax(dim=1), targets)
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cross-entropy": _cross_entropy,
+    "mse": _squared_error,
+    "softmax-cross-entropy": _softmax_cross_entropy,
+}
 
 
 def training_data(config: Training) -> Dataset:
     data = dataset(
         config.dataset, size=config.size, test_size=config.test_size, label_noise=config.label_noise,
         flat=config.model == "mlp", normalise=config.normalise, side=config.side, seed=config.seed,
+        replacement=config.replacement,
     )  # fmt: skip
-    if config.loss == "cross-entropy" and not data.classes:
+    if config.loss != "mse" and not data.classes:
         raise ValueError(f"{config.dataset} has real targets; train with the loss mse")
-    return data
+    return data.to(DTYPES[config.dtype])
 
 
 def digest(data: Dataset) -> str:
@@ -167,7 +192,7 @@ def new_model(config: Training, shape: tuple[int, ...], outputs: int) -> nn.Modu
         config.model, shape, outputs, depth=config.depth, width=config.width, activation=config.activation,
         batch_norm=config.batch_norm, init=config.init, init_scale=config.init_scale, bias_std=config.bias_std,
         seed=config.seed,
-    )  # fmt: skip
+    ).to(DTYPES[config.dtype])  # fmt: skip
 
 
 def probes(config: Training, data: Dataset) -> dict[str, Probe]:
@@ -184,4 +209,7 @@ def planes(config: Training, data: Dataset) -> dict[str, Plane]:
 
 
 def new_optimiser(config: Training, model: nn.Module) -> torch.optim.Optimizer:
-    return OPTIMISERS[config.optimiser](model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+    weights = [p for p in model.parameters() if config.decay == "all" or p.dim() > 1]
+    others = [p for p in model.parameters() if config.decay != "all" and p.dim() <= 1]
+    groups = [{"params": weights, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return OPTIMISERS[config.optimiser]([group for group in groups if group["params"]], lr=config.lr)

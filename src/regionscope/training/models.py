@@ -1,4 +1,4 @@
-"""Networks to train: perceptrons, convolutional networks and ResNet18, with the options the papers vary."""
+"""Networks to train: perceptrons, convolutional networks, two kinds of ResNet18, with what the papers vary."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,6 +18,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "silu": nn.SiLU,
     "tanh": nn.Tanh,
 }
+INITS = ("torch", "he", "lc-script")
 
 
 def mlp(widths: list[int], activation: str = "relu", *, batch_norm: bool = False) -> nn.Sequential:
@@ -84,6 +85,46 @@ class Block(nn.Module):
         return self.act(self.body(x) + self.skip(x))  # type: ignore[no-any-return]
 
 
+def preact_resnet18(
+    outputs: int = 10, *, channels: int = 3, width: int = 16, activation: str = "relu", batch_norm: bool = False
+) -> nn.Sequential:
+    """The ResNet18 of PD's code (figures 5, 12, 16, 19): blocks begin with their activations.
+
+    A 3 × 3 stem without norm, four stages of two blocks, nothing between the last of them and the global pooling: 16
+    activations. Batch norm, if asked for, comes before each of them.
+    """
+    act, w = _activation(activation), width
+    stages = [(w, w, 1), (w, w, 1), (w, 2 * w, 2), (2 * w, 2 * w, 1), (2 * w, 4 * w, 2), (4 * w, 4 * w, 1)]
+    blocks = [PreactBlock(*stage, act, batch_norm) for stage in (*stages, (4 * w, 8 * w, 2), (8 * w, 8 * w, 1))]
+    stem = nn.Conv2d(channels, w, 3, 1, 1, bias=False)
+    return nn.Sequential(stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * w, outputs))
+
+
+class PreactBlock(nn.Module):
+    """Activation, convolution, activation, convolution, and a skip that starts after the first activation if it is one.
+
+    Where the shape changes, the skip is a 1 × 1 convolution of what was activated; elsewhere it is the input itself.
+    """
+
+    def __init__(
+        self, width_in: int, width: int, stride: int, activation: Callable[[], nn.Module], batch_norm: bool
+    ) -> None:
+        super().__init__()
+        norms = [nn.BatchNorm2d(w) if batch_norm else nn.Identity() for w in (width_in, width)]
+        self.first = nn.Sequential(norms[0], activation())
+        enter = nn.Conv2d(width_in, width, 3, stride, 1, bias=False)
+        leave = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.body = nn.Sequential(enter, norms[1], activation(), leave)
+        same = stride == 1 and width_in == width
+        self.skip = None if same else nn.Conv2d(width_in, width, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, c, h, w) -> (n, width, h / stride, w / stride)."""
+        active = self.first(x)
+        passed = x if self.skip is None else self.skip(active)
+        return self.body(active) + passed  # type: ignore[no-any-return]
+
+
 def _convolution(
     width_in: int, width: int, kernel: int, stride: int, batch_norm: bool, bias: bool = False
 ) -> list[nn.Module]:
@@ -96,11 +137,13 @@ def new_network(
     model: str, shape: tuple[int, ...], outputs: int, *, depth: int = 4, width: int = 200, activation: str = "relu",
     batch_norm: bool = False, init: str = "torch", init_scale: float = 1.0, bias_std: float = 0.0, seed: int = 0,
 ) -> nn.Module:  # fmt: skip
-    """A network for inputs of a shape: mlp, cnn or resnet18, with weights drawn by the seed.
+    """A network for inputs of a shape: mlp, cnn, resnet18 or preact-resnet18, with weights drawn by the seed.
 
-    `depth` is the number of hidden layers, which resnet18 fixes, and `width` their units or channels. `init` is `torch`
-    for PyTorch's own weights and biases, or `he` for He normal weights and normal biases of standard deviation
-    `bias_std` (LC and HR); `init_scale` then multiplies the weights and biases of linear and convolutional layers.
+    `depth` is the number of hidden layers, which ResNets fix, and `width` their units or channels. `init` is `torch`
+    for PyTorch's own weights and biases (PD), `he` for He normal weights and normal biases of standard deviation
+    `bias_std` (LC: 0, HR: 10^-3), or `lc-script` for those of LC's published script, normal weights of variance
+    1 / fan-in and biases as with `he`, but that its second layer takes the fan-in of the first. `init_scale` then
+    multiplies the weights and biases of linear and convolutional layers.
 
     >>> new_network("mlp", (1, 28, 28), 10, depth=2, width=5, init="he", init_scale=2.0)
     Sequential(...)
@@ -115,8 +158,12 @@ def new_network(
             network = cnn(shape, outputs, depth=depth, width=width, activation=activation, batch_norm=batch_norm)
         elif model == "resnet18":
             network = resnet18(outputs, channels=shape[0], width=width, activation=activation, batch_norm=batch_norm)
+        elif model == "preact-resnet18":
+            network = preact_resnet18(
+                outputs, channels=shape[0], width=width, activation=activation, batch_norm=batch_norm
+            )
         else:
-            raise ValueError(f"model must be mlp, cnn or resnet18, got {model!r}")
+            raise ValueError(f"model must be mlp, cnn, resnet18 or preact-resnet18, got {model!r}")
         _draw_weights(network, init, init_scale, bias_std)
     return network
 
@@ -124,16 +171,18 @@ def new_network(
 @torch.no_grad()
 def _draw_weights(network: nn.Module, init: str, scale: float, bias_std: float) -> None:
     """Draw and scale the weights that a network starts from."""
-    if init not in ("torch", "he"):
-        raise ValueError(f"init must be torch or he, got {init!r}")
-    for layer in network.modules():
-        if not isinstance(layer, nn.Linear | nn.Conv2d):
-            continue
+    if init not in INITS:
+        raise ValueError(f"init must be one of {', '.join(INITS)}, got {init!r}")
+    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+    for k, layer in enumerate(layers):
         if init == "he":
             nn.init.kaiming_normal_(layer.weight)
+        elif init == "lc-script":
+            like = layers[0] if k == 1 else layer
+            nn.init.normal_(layer.weight, std=like.weight[0].numel() ** -0.5)
         layer.weight *= scale
         if layer.bias is not None:
-            if init == "he":
+            if init != "torch":
                 nn.init.normal_(layer.bias, std=bias_std)
             layer.bias *= scale
 

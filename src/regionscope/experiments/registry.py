@@ -1,0 +1,47 @@
+"""All experiments by name, in the order of their papers and figures."""
+
+from typing import Any
+
+from regionscope.experiments import hr_lines, lc_mnist
+from regionscope.experiments.experiment import Experiment
+
+PAPERS = {
+    "lc": "On the Local Complexity of Linear Regions in Deep ReLU Networks (Patel and Montúfar)",
+    "hr": "Complexity of Linear Regions in Deep Networks (Hanin and Rolnick)",
+    "pd": "Deep Network Partition Density Exhibits Double Descent (Humayun, Balestriero and Baraniuk)",
+    "x": "Beyond the papers",
+}
+FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
+    # LC
+    lc_mnist.FIGURES,
+    # HR
+    hr_lines.FIGURES,
+    # PD
+    # beyond the papers
+)
+
+
+def _place(name: str) -> tuple[int, int]:
+    """By paper, then by number."""
+    paper = name.rstrip("0123456789")
+    return list(PAPERS).index(paper), int(name.removeprefix(paper))
+
+
+EXPERIMENTS: dict[str, Experiment[Any]] = {
+    figure.name: figure for figure in sorted((f for family in FAMILIES for f in family), key=lambda f: _place(f.name))
+}
+
+
+def experiments_named(names: tuple[str, ...]) -> list[Experiment[Any]]:
+    """Those of these names, or of whole papers, or all.
+
+    >>> [experiment.name for experiment in experiments_named(("hr5",))]
+    ['hr5']
+    """
+    found: dict[str, Experiment[Any]] = {}
+    for name in names:
+        chosen = {n: e for n, e in EXPERIMENTS.items() if name in (n, n.rstrip("0123456789"), "all")}
+        if not chosen:
+            raise ValueError(f"there is no experiment {name!r}; there are all, {', '.join([*PAPERS, *EXPERIMENTS])}")
+        found |= chosen
+    return sorted(found.values(), key=lambda experiment: _place(experiment.name))
