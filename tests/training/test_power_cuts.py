@@ -242,6 +242,16 @@ def test_a_damaged_state_is_named_and_an_older_one_taken(harm: str, recorded: Re
     assert result(path) == recorded.result
 
 
+@pytest.mark.filterwarnings("ignore:the state of step")
+def test_a_damaged_state_never_takes_the_place_of_a_whole_one(recorded: Recorded, tmp_path: Path) -> None:
+    """Found by trying all cuts: a record and every state before it gone, the only other state damaged."""
+    shutil.copytree(recorded.root / "run", path := tmp_path / "run")
+    shutil.rmtree(path / "steps" / "000000002")
+    harmed(path / "state" / "000000009" / "tensors.safetensors")
+    resume(path, save_every=0)
+    assert result(path) == recorded.result
+
+
 @pytest.mark.parametrize("name", ["status.json", "run.json"])
 def test_a_run_that_cannot_be_read_does_not_hide_the_others(
     name: str, recorded: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -187,6 +187,8 @@ def _go_on(
         torch.manual_seed(config.seed)
         loop = _Loop(run, config, parts, monitor, splits, save_every, show_progress)
         missing = run.missing
+        newest = run.latest_state()  # states beyond are damaged
+        run.keep_states([step for step in run.states if newest is not None and step <= newest[0]])
         run.set_status(state="running", steps=config.steps)
         if lost := loop.measured_again(missing):  # no weights are left of these: train again for them
             loop.restore(at_most=min(lost))
@@ -219,20 +221,25 @@ class _Loop:
     lost: set[int] = field(default_factory=set)  # steps whose records are missing
     signals: list[int] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.initial = {name: tensor.clone() for name, tensor in self.parts.model.state_dict().items()}
+
     def measured_again(self, missing: Iterable[int]) -> set[int]:
         """Measure what is missing at the weights that were kept; the steps that have none."""
         model, self.lost = self.parts.model, set(missing)
-        initial = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         for step in sorted(self.lost):
             with suppress(OSError, ValueError, RuntimeError):  # weights that are gone, damaged, or of another network
                 model.load_state_dict(self.run.weights(step))
                 self._record(step, self._scores())
-        model.load_state_dict(initial)
+        model.load_state_dict(self.initial)
         return self.lost
 
     def restore(self, at_most: int | None = None) -> None:
-        """Go to the newest state, perhaps of `at_most` a step; without one, stay where training begins."""
-        newest = self.run.states[-1:]
+        """Go to the newest state, perhaps of `at_most` a step; without one, to where training begins."""
+        newest, optimiser = self.run.states[-1:], self.parts.optimiser
+        self.parts.model.load_state_dict(self.initial)
+        optimiser.load_state_dict({"state": {}, "param_groups": optimiser.state_dict()["param_groups"]})
+        torch.manual_seed(self.config.seed)
         self.saved = _restore(self.run, self.parts.model, self.parts.optimiser, at_most)
         self.step = max(self.saved, 0)
         self.run.keep_states({self.saved, *(newest if at_most is not None else ())})
