@@ -27,8 +27,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> rs.Run:
 def test_curves_have_a_panel_a_measure_and_a_hue_a_probe(run: rs.Run) -> None:
     figure = _curves_figure(run)
     labels = [
-        "boundary crossings\nsum over layers\nradius 0.05, directions 25",
-        "local rank\nsum over layers, eps 0.1",
+        "boundary crossings\nsum over layers,\nradius 0.05,\ndirections 25",
+        "local rank\nsum over layers,\neps 0.1",
     ]
     assert [ax.get_ylabel() for ax in figure.axes] == [*labels, "loss", "accuracy"]
     rows = run.rows()

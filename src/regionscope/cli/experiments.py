@@ -8,6 +8,7 @@ import matplotlib
 import torch
 
 from regionscope.cli.output import SPOKEN, Output, save_picture
+from regionscope.disk import make_folder
 from regionscope.engines import check_engine
 from regionscope.engines.tasks import TasksFailed
 from regionscope.experiments.experiment import Experiment, Scale, findings
@@ -66,7 +67,7 @@ def reproduce(
         _say_list(names or ("all",), scale, out, output)
         return 0
     chosen = experiments_named(names)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_json(out / "asked.json", {"names": names, "scale": scale, "seeds": seeds})
     lab = Lab(out, engine, device, show_progress=output.bar)
     matplotlib.use("agg")
@@ -105,7 +106,7 @@ def _reproduced(experiment: Experiment[Any], scale: Scale, seeds: int | None, la
     """Findings and picture, written, and told."""
     found = findings(experiment, scale, lab, seeds=seeds)
     file = _file(lab.folder, experiment, scale)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     found.save(file)
     save_picture(EXPERIMENTS[found.name].draw(found).axes[0], file.with_suffix(".png"))
     output.remark(f"{account(found)}\n  wrote {file} and {file.with_suffix('.png').name}")

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regionscope.files import read_json, whole_file, write_json
+from regionscope.disk import whole_file
+from regionscope.files import read_arrays, read_json, write_json
 from regionscope.types import Floats
 
 Verdict = Literal["reproduced", "partly", "not reproduced", "not testable at this scale"]
@@ -134,7 +135,7 @@ class Findings:
     def save(self, path: Path) -> None:
         """Write a .json file, and beside it a .npz file with the arrays if there are any."""
         if self.evidence.arrays:
-            with whole_file(path.with_suffix(".npz")) as beside, beside.open("wb") as file:
+            with whole_file(path.with_suffix(".npz")) as file:
                 np.savez_compressed(file, allow_pickle=False, **self.evidence.arrays)
         write_json(path, self.to_dict())
 
@@ -142,10 +143,8 @@ class Findings:
     def load(path: Path) -> "Findings":
         """What `save` wrote; nothing that is read can run code."""
         stored = read_json(path)
-        arrays: dict[str, np.ndarray] = {}
-        if path.with_suffix(".npz").exists():
-            with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
-                arrays = dict(file)
+        beside = path.with_suffix(".npz")
+        arrays = read_arrays(beside) if beside.exists() else {}
         try:
             return Findings.from_dict(stored, arrays)
         except (KeyError, TypeError) as error:

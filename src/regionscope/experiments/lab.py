@@ -19,8 +19,9 @@ import numpy as np
 from filelock import FileLock
 
 from regionscope import engines
+from regionscope.disk import make_folder, whole_file
 from regionscope.experiments.settings import settings_hash, settings_to_plain
-from regionscope.files import read_json, whole_file, write_json
+from regionscope.files import read_arrays, read_json, write_json
 from regionscope.runs.run import Run
 from regionscope.training.config import Training
 from regionscope.training.loop import resume, run_config, train
@@ -68,12 +69,12 @@ class Lab:
             measurement.name: measurement for measurement in measurements if not self._file(measurement).exists()
         }
         self._map(_measured, list(missing.values()), list(missing))
-        return [_arrays(self._file(measurement)) for measurement in measurements]
+        return [read_arrays(self._file(measurement)) for measurement in measurements]
 
     def seconds(self, trainings: Sequence[Training], measurements: Sequence[Measurement] = ()) -> float:
         """What trainings and measurements took, one after another."""
         spent = {_run_name(t): _seconds(self._run_folder(t)) for t in trainings}
-        return sum(spent.values()) + sum(float(_arrays(self._file(p))["seconds"]) for p in measurements)
+        return sum(spent.values()) + sum(float(read_arrays(self._file(p))["seconds"]) for p in measurements)
 
     def _map(self, task: Callable[..., None], items: Sequence[Any], names: Sequence[str]) -> None:
         gpus = 0.0 if self.device == "cpu" else 1.0
@@ -98,7 +99,7 @@ def _run_name(training: Training) -> str:
 def _trained(lab: Lab, training: Training) -> None:
     """Train, or go on training; a signal that stops it stops the map too."""
     folder = lab._run_folder(training)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with FileLock(folder / "task.lock"):  # of two that want the same run, one waits
         if _is_finished(folder):
             return
@@ -116,11 +117,11 @@ def _measured(lab: Lab, measurement: Measurement) -> None:
     file = lab._file(measurement)
     if file.exists():
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     began = time.monotonic()
     here = Lab(lab.folder, device=lab.device)  # a task starts no tasks elsewhere
     found = {name: np.asarray(value) for name, value in measurement.function(measurement.settings, here).items()}
-    with whole_file(file) as beside, beside.open("wb") as opened:
+    with whole_file(file) as opened:
         np.savez_compressed(opened, allow_pickle=False, **found, seconds=np.array(time.monotonic() - began))
 
 
@@ -142,8 +143,3 @@ def _own_run(folder: Path, training: Training) -> Run:
 def _seconds(folder: Path) -> float:
     file = folder / "seconds.json"
     return float(read_json(file)["seconds"]) if file.exists() else 0.0
-
-
-def _arrays(file: Path) -> dict[str, np.ndarray]:
-    with np.load(file, allow_pickle=False) as stored:
-        return dict(stored)

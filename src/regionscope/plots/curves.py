@@ -17,7 +17,7 @@ from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
-LINE = 26  # letters, at most
+LINE = 28  # letters, at most
 Curves = Mapping[str, ArrayLike]
 
 
