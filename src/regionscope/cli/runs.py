@@ -15,7 +15,7 @@ from regionscope.cli.models import value_of
 from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.runs.bundles import bundled, bundles_as_rows
 from regionscope.runs.report import summary, write_report
-from regionscope.runs.run import SIGNAL, Run, runs_in
+from regionscope.runs.run import SIGNAL, Run, run_state, runs_in
 from regionscope.runs.watched import USUAL
 from regionscope.tables import aligned, as_text, some_of, write_rows
 from regionscope.training import loop as training
@@ -126,11 +126,11 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
         now = last | run.status
         scores = [f"{now[name]:.4g}" if name in now else "" for name in ("loss", "train_accuracy", "test_accuracy")]
         steps = [str(now.get("step", "")), str(now.get("steps", ""))]
-        body.append([str(run.path), training.run_state(run), *steps, str(len(run.steps)), *scores])
+        body.append([str(run.path), run_state(run), *steps, str(len(run.steps)), *scores])
     reasons = [f"{run.path}: {run.status['reason']}" for run in found if "reason" in run.status]
     output.result(
         "\n".join([aligned(body), *reasons]),
-        [{**run.status, "run": run.path, "state": training.run_state(run), "records": len(run.steps)} for run in found],
+        [{**run.status, "run": run.path, "state": run_state(run), "records": len(run.steps)} for run in found],
     )
 
 

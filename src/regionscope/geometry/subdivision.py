@@ -407,6 +407,7 @@ def subdivide(
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[Subdivision, Swept]:
     """Cut the domains of all planes, together, by all sites of a frozen network."""
     if planes.origins.shape[1] != math.prod(net.input_shape):
@@ -420,4 +421,5 @@ def subdivide(
         up_to_layer=up_to_layer,
         show_progress=show_progress,
         certified=certified,
+        check=check,
     )

@@ -8,7 +8,7 @@ whose values would take too much memory go on in blocks, depth first (see `budge
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,10 +79,12 @@ def sweep(
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
+    check: Callable[[], None] = lambda: None,
 ) -> Swept:
     """Cut the cells of a complex by all sites of a frozen network, one after another.
 
     What would take more than its share of `memory` bytes goes on in blocks, depth first, that are joined at the end.
+    `check` is called before each of them is cut by each site; what it raises ends the sweep.
     """
     boundaries = _boundaries(net, up_to_layer)
     way, budget = route(net, boundaries), Budget(memory)
@@ -95,7 +97,7 @@ def sweep(
         block = waiting.pop()
         budget.waiting = sum(b.nbytes for b in waiting)
         others = sum(len(b.cells) for b in waiting) + sum(len(f.patterns.bits) for f in done)
-        parts = _carried(block, way, budget, max_cells - others, bar)
+        parts = _carried(block, way, budget, max_cells - others, bar, check)
         waiting += reversed(parts)
         if parts:
             continue
@@ -141,11 +143,14 @@ def _vertex_bytes(part: Program, boundaries: Boundaries) -> int:
     return values + 24 * words(boundaries.count) + 300
 
 
-def _carried(block: CellBlock, way: Way, budget: Budget, most: int, bar: Any) -> list[CellBlock]:
+def _carried(
+    block: CellBlock, way: Way, budget: Budget, most: int, bar: Any, check: Callable[[], None]
+) -> list[CellBlock]:
     """Take a block through all sites that have not cut it yet; or return its parts if it is too large."""
     swept, cells = block.swept, block.cells
     boundaries = swept.boundaries
     for number in range(block.site, len(boundaries)):
+        check()
         site, part, law = boundaries[number], way.parts[number], way.laws[number]
         known = way.parts[number - 1].outputs if number else (0,)
         each, together = _vertex_bytes(part, site), number > 0 and _play_together(boundaries[number - 1], site)

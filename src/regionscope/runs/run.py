@@ -216,6 +216,14 @@ class Run(Facts):
         """The exact regions on a plane as they were at a step."""
         return PlaneCells.load(_place(self.path / "steps", step) / "planes" / f"{name}.npz", model)
 
+    def files(self, step: int | None = None) -> list[Path]:
+        """What is read of the run as a whole, and of a step, if one is given."""
+        common = [self.path / name for name in ("run.json", "status.json", "steps")]
+        if step is None:
+            return common
+        folder = _place(self.path / "steps", step)
+        return [*common, folder, *sorted(folder.rglob("*"))]
+
     def latest_state(self) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:
         """The newest state to go on from: step, tensors, info."""
         saved = _numbered(self.path / "state")
@@ -297,6 +305,21 @@ def compared(runs: Sequence[Run], column: str) -> list[dict[str, Any]]:
     curves = {str(run.path): dict(zip(*run.curve(column), strict=True)) for run in runs}
     steps = sorted({step for curve in curves.values() for step in curve})
     return [{"step": step, **{name: curve.get(step) for name, curve in curves.items()}} for step in steps]
+
+
+def run_state(run: Run) -> str:
+    """running, finished, stopped, failed, or killed if it says that it runs but nobody writes to it.
+
+    A run of a monitor in somebody's own training says nothing: it is recorded, or running if it is being written to.
+    """
+    state = str(run.status.get("state", "recorded"))
+    if state not in ("running", "recorded"):
+        return state
+    try:
+        writer_lock(run.path).release()
+    except RunLocked:
+        return "running"
+    return "killed" if state == "running" else state
 
 
 # files

@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 
 from regionscope.datasets.sets import Dataset, Split
 from regionscope.runs.monitor import Logger, Monitor, log_steps
-from regionscope.runs.run import Run, RunLocked, check_no_run, writer_lock
+from regionscope.runs.run import Run, check_no_run
 from regionscope.runs.watched import Watched, observation
 from regionscope.training.checkpoints import Architecture
 from regionscope.training.config import (
@@ -103,21 +103,6 @@ def run_model(run: Run, step: int | None = None) -> nn.Module:
     network = new_model(run_config(run), tuple(run.config["shape"]), run.config["outputs"])
     network.load_state_dict(run.weights(run.steps[-1] if step is None else step))
     return network.eval()
-
-
-def run_state(run: Run) -> str:
-    """running, finished, stopped, failed, or killed if it says that it runs but nobody writes to it.
-
-    A run of a monitor in somebody's own training says nothing: it is recorded, or running if it is being written to.
-    """
-    state = str(run.status.get("state", "recorded"))
-    if state not in ("running", "recorded"):
-        return state
-    try:
-        writer_lock(run.path).release()
-    except RunLocked:
-        return "running"
-    return "killed" if state == "running" else state
 
 
 # the loop
