@@ -34,7 +34,9 @@ HOUSE = {
     "training": "models checkpoints config progress loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
-    "cli": "output models places checkpoints runs commands __init__",
+    "app": "problems cache library windows payload rasters viewer summaries pictures questions live security server"
+    " page",
+    "cli": "output models places checkpoints explorer runs commands __init__",
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
 # above what they take, and imported by it when they are asked for

@@ -36,22 +36,19 @@ class Images:
         return self.classes[number] if 0 <= number < len(self.classes) else str(number)
 
 
-def _no_images() -> None:
-    return None
-
-
 @dataclass(frozen=True, eq=False)
 class Exhibit:
     """A run, or a network that was given: what the explorer may know of it.
 
-    `model` gives the network as it was at a step; without it, `reason` says what is missing. `images` may take long.
+    `model` gives the network as it was at a step; without it, `reason` says what is missing. `images` gives the
+    training points, if they can be had: an error otherwise.
     """
 
     id: str
     run: Run | None = None
     model: Callable[[int], Model | Network] | None = None
     reason: str | None = None
-    images: Callable[[], Images | None] = _no_images
+    images: Callable[[], Images] | None = None
     planes: Mapping[str, Plane] = field(default_factory=dict)
     version: int = 0  # another one for each run that was ever in the same folder
 

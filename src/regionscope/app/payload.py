@@ -80,7 +80,7 @@ def cells_header(cells: PlaneCells) -> dict[str, Any]:
 def cells_arrays(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
     """Cells as they are sent: places relative to the window, lengths in its unit."""
     edges, scale = cells.edges, window.scale
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "vertices": window.relative(cells.vertices).astype(np.float32),
         "offsets": cells.offsets.astype(np.uint32),
         "corners": cells.corners.astype(np.uint32),
@@ -143,4 +143,4 @@ def slope_norms(cells: PlaneCells) -> Floats:
         points = cells.plane.points(cells.centres[~sure]).reshape(-1, *shape)
         axes = torch.from_numpy(cells.plane.axes).reshape(2, *shape)
         norms[~sure] = np.linalg.norm(maps.derivatives(cells.network, points, axes)[1], axis=(1, 2))
-    return np.nan_to_num(norms, nan=0.0, posinf=0.0)
+    return np.asarray(np.nan_to_num(norms, nan=0.0, posinf=0.0))

@@ -63,7 +63,8 @@ class Window:
         whole, (least, most) = Window.of(plane), limits(plane)
         if not least <= min(self.hx, self.hy):
             raise Problem(
-                "refused", f"so small a window is lost in the rounding of float64: hx and hy must be at least {least:.2g}"
+                "refused",
+                f"so small a window is lost in the rounding of float64: hx and hy must be at least {least:.2g}",
             )
         if not max(self.hx, self.hy, *np.abs(self.centre - whole.centre)) <= most:
             raise Problem("refused", f"so large, or far, a window is not looked at: it must be within {most:.4g}")

@@ -6,6 +6,7 @@ import cyclopts
 
 import regionscope as rs
 from regionscope.cli.checkpoints import bounds, measure, regions
+from regionscope.cli.explorer import view
 from regionscope.cli.runs import compare, demo, export, report, resume, status, train
 
 CODES = (
@@ -21,7 +22,7 @@ app = cyclopts.App(
     result_action="return_value",
     default_parameter=cyclopts.Parameter(consume_multiple=True, negative=()),
 )
-for command in (regions, measure, bounds, train, resume, status, report, compare, export, demo):
+for command in (regions, measure, bounds, train, resume, status, report, compare, export, view, demo):
     app.command(command)
 
 

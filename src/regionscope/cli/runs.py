@@ -11,6 +11,7 @@ import cyclopts
 import matplotlib
 import torch
 
+from regionscope.cli.explorer import write_page
 from regionscope.cli.models import value_of
 from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.runs.bundles import bundled, bundles_as_rows
@@ -216,8 +217,10 @@ def _with_error(row: dict[str, Any], name: str) -> str:
     return "-" if value is None else f"{value:.4g}" if error is None else f"{value:.4g} ± {error:.2g}"
 
 
-def export(paths: tuple[Path, ...], *, out: Path | None = None, output: Spoken = SPOKEN) -> None:
-    """Write all numbers that runs recorded, one row a step: as CSV, or as JSON with --json.
+def export(
+    paths: tuple[Path, ...], *, out: Path | None = None, html: Path | None = None, output: Spoken = SPOKEN
+) -> None:
+    """Write all numbers that runs recorded, one row a step: as CSV, or as JSON with --json. Or a run as a page.
 
     Parameters
     ----------
@@ -225,10 +228,19 @@ def export(paths: tuple[Path, ...], *, out: Path | None = None, output: Spoken =
         Directories of runs, or folders of them; of several, a column says which.
     out
         Write to this .csv, .json or .parquet file instead of printing.
+    html
+        Write one run, its curves and its recorded planes, to this .html file, which opens without a server.
     output
         How the result is printed.
     """
     check_file("--out", out, TABLES)
+    check_file("--html", html, (".html",))
+    if html is not None:
+        if len(paths) != 1 or out is not None:
+            raise ValueError("--html is for one run, and without --out")
+        write_page(paths[0], html)
+        output.result(f"wrote {html}", {"html": html})
+        return
     found = _runs(paths)
     rows = [({"run": str(run.path)} if len(found) > 1 else {}) | row for run in found for row in run.rows()]
     if not rows:

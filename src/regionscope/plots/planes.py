@@ -210,12 +210,12 @@ def _fill_by_gradient(cells: PlaneCells, ax: Axes, limits: tuple[float, float] |
 
 
 def _fill_by_pattern(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    _add_polygons(cells.polygons, ax).set(facecolor=_pattern_colours(cells.packed_patterns))
+    _add_polygons(cells.polygons, ax).set(facecolor=pattern_colours(cells.packed_patterns))
     return []
 
 
 def _fill_by_layer(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    mixed = 0.75 * _pattern_colours(_first_layer_patterns(cells)) + 0.25 * _pattern_colours(cells.packed_patterns)
+    mixed = 0.75 * pattern_colours(_first_layer_patterns(cells)) + 0.25 * pattern_colours(cells.packed_patterns)
     _add_polygons(cells.polygons, ax).set(facecolor=mixed)
     return []
 
@@ -232,7 +232,7 @@ def _first_layer_patterns(cells: PlaneCells) -> Words:
     return np.asarray(cells.packed_patterns[:, np.array([*chain(*words)], np.int64)])
 
 
-def _pattern_colours(patterns: Words | PatternTable) -> Floats:
+def pattern_colours(patterns: Words | PatternTable) -> Floats:
     """A pale colour for each pattern, the same in every picture."""
     shades = (pattern_codes(patterns)[:, None] >> np.array([8, 24, 40], np.uint64) & np.uint64(255)).astype(float) / 255
     return np.asarray(0.62 + 0.36 * shades)

@@ -206,7 +206,11 @@ class Run(Facts):
 
     def weights(self, step: int) -> dict[str, Tensor]:
         """The model's state dict at a step."""
-        return read_tensors(_place(self.path / "steps", step) / "weights.safetensors")[0]
+        return read_tensors(self.checkpoint(step))[0]
+
+    def checkpoint(self, step: int) -> Path:
+        """The file with the model's weights at a step, if they were kept."""
+        return _place(self.path / "steps", step) / "weights.safetensors"
 
     def planes(self, step: int) -> list[str]:
         """The names of the planes recorded at a step."""
