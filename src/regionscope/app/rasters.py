@@ -17,8 +17,8 @@ from regionscope.types import Floats
 SIDE = 96  # pixels
 LEAST = 16
 VALUES = 1 << 25  # that a network may have at all pixels together
-DENSITY_VALUES = 1 << 22  # the same where noise is drawn at each
-DRAWS = 8
+DENSITY_SIDE, DENSITY_VALUES, DRAWS = 48, 1 << 20, 4  # the same where noise is drawn at each
+PORTIONS = 4  # in which they are: it can be stopped between
 
 
 def boundary_raster(net: Network, plane: Plane, window: Window, check: Callable[[], None]) -> dict[str, NDArray[Any]]:
@@ -27,7 +27,7 @@ def boundary_raster(net: Network, plane: Plane, window: Window, check: Callable[
     Boundaries in all directions alike cross a unit of length 2/π times as often as they are long per area. Over two
     perpendicular directions that is 4/π, so π/4 of the sum of both is their length: by Cauchy's formula.
     """
-    side = _side(net, VALUES)
+    side = _side(net, SIDE, VALUES)
     corners = window.grid(side, side)  # (rows + 1, columns + 1, 2)
     across, up = np.zeros((side + 1, side)), np.zeros((side, side + 1))
     rows_at_once = max(2, points_at_once(max(1, net.units)) // (side + 1))
@@ -47,21 +47,22 @@ def complexity_raster(
     net: Network, plane: Plane, window: Window, sigma: float, check: Callable[[], None]
 ) -> dict[str, NDArray[Any]]:
     """The density of local complexity at the middle of each pixel, and the classes."""
-    side = _side(net, DENSITY_VALUES)
+    side = _side(net, DENSITY_SIDE, DENSITY_VALUES)
     corners = window.grid(side, side)
     middles = (corners[1:, 1:] + corners[:-1, :-1]) / 2
-    found = []
-    for places in middles:
+    single, found = net.frozen(torch.float32), []
+    for rows in np.array_split(middles, PORTIONS):
         check()
-        generator = torch.Generator().manual_seed(0)  # the same noise for all, so that no stripes are seen
-        points = _inputs(net, plane, places)
-        found.append(complexity_density(net, points, sigma=sigma, draws=DRAWS, generator=generator).per_point)
-    return {"values": np.array(found, np.float32), "class": _classes(net, plane, middles, check)}
+        points = _inputs(single, plane, rows)
+        drawn = torch.Generator().manual_seed(0)
+        found.append(complexity_density(single, points, sigma=sigma, draws=DRAWS, generator=drawn).per_point)
+    values = np.concatenate(found).reshape(side, side).astype(np.float32)
+    return {"values": values, "class": _classes(net, plane, middles, check)}
 
 
-def _side(net: Network, values: int) -> int:
+def _side(net: Network, most: int, values: int) -> int:
     """Pixels a side, fewer for larger networks."""
-    return int(np.clip(np.sqrt(values / max(1, net.units)), LEAST, SIDE))
+    return int(np.clip(np.sqrt(values / max(1, net.units)), LEAST, most))
 
 
 def _inputs(net: Network, plane: Plane, places: Floats) -> torch.Tensor:

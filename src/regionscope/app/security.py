@@ -32,20 +32,20 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, and answer it, or pass it on."""
-        if scope["type"] != "http":  # there are no web sockets
-            return
+        if scope["type"] == "lifespan":
+            return await self.app(scope, receive, send)
+        if scope["type"] == "websocket":  # there are none
+            return await send({"type": "websocket.close", "code": 1008})
         try:
             self._check(scope)
             shown = self._shown_token(scope)
             if not self._is_token(shown) and not self._is_token(self._kept_token(scope)):
                 raise Problem("token", "open the address that `regionscope view` printed: it has the token")
         except Problem as problem:
-            await _send_answer(problem.answer, {"connection": "close"}, send)
-            return
+            return await _send_answer(problem.answer, {"connection": "close"}, send)
         if shown is not None:
-            await _send_answer(Answer(303, "text/plain", b""), self._way_in(scope), send)
-            return
-        await self.app(scope, receive, _guarded(send))
+            return await _send_answer(Answer(303, "text/plain", b""), self._way_in(scope), send)
+        return await self.app(scope, receive, _guarded(send))
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)

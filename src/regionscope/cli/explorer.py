@@ -66,7 +66,7 @@ def view(
         if not runs_in(folder):
             raise ValueError(f"there are no runs in {folder}; make one with: regionscope train {folder}/NAME")
     shown = [] if weights is None else [_given_exhibit(weights, given, points, labels)]
-    viewer = Viewer(Library(folders, partial(_run_exhibit, given, points, labels), shown))
+    viewer = Viewer(Library(folders, partial(run_exhibit, given, points, labels), shown))
     Thread(target=warm_up, daemon=True).start()
     serve(viewer, port=port, started=partial(_say_address, output, no_browser))
 
@@ -75,7 +75,7 @@ def write_page(path: Path, out: Path) -> None:
     """Write a run as one HTML file that opens without a server."""
     run = Run.open(path)
     with whole_file(out) as beside:
-        beside.write_text(exported_page(_run_exhibit(NO_MODEL, None, None, path.resolve().name, run)))
+        beside.write_text(exported_page(run_exhibit(NO_MODEL, None, None, path.resolve().name, run)))
 
 
 def _say_address(output: Output, no_browser: bool, address: Address) -> None:
@@ -103,7 +103,7 @@ def _given_exhibit(weights: Path, given: Given, points: Path | None, labels: Pat
     )  # fmt: skip
 
 
-def _run_exhibit(given: Given, points: Path | None, labels: Path | None, name: str, run: Run) -> Exhibit:
+def run_exhibit(given: Given, points: Path | None, labels: Path | None, name: str, run: Run) -> Exhibit:
     """A run, with its network and its data as far as they are known."""
     told = "architecture" in run.config
     model = NO_MODEL if told else given
