@@ -76,6 +76,14 @@ def test_a_file_imports_only_what_comes_before_it(name: str) -> None:
         assert place(other) < place(name) or (late and other in LATE), f"{name} imports {other}"
 
 
+def test_the_explorer_knows_runs_and_geometry_not_how_to_train() -> None:
+    below = {room for room in HOUSE if not HOUSE[room]} - {"checkpoints"}
+    for name, path in modules().items():
+        if name.startswith("app."):
+            rooms = {other.partition(".")[0] for other, _ in imports(path)}
+            assert rooms <= {"app", "tracing", "geometry", "measures", "runs", "plots", *below}, name
+
+
 def test_every_file_has_its_place_and_every_place_its_file() -> None:
     assert {name if "." in name else f"{name}." for name in modules()} == set(ORDER)
 

@@ -84,7 +84,8 @@ def test_every_answer_says_what_pages_may_do(client: TestClient, stranger: TestC
 
 
 @pytest.mark.parametrize(
-    "path", ["/../pyproject.toml", "/assets/../../secret", "/%2e%2e/secret", "//etc/passwd", "/assets//etc/passwd", "/\x00"]
+    "path",
+    ["/../pyproject.toml", "/assets/../../secret", "/%2e%2e/secret", "//etc/passwd", "/assets//etc/passwd", "/\x00"],
 )
 def test_only_files_of_the_page_are_served(client: TestClient, path: str) -> None:
     scope = f"http://127.0.0.1:8123{path.replace(chr(0), '%00')}"
@@ -92,7 +93,7 @@ def test_only_files_of_the_page_are_served(client: TestClient, path: str) -> Non
 
 
 def test_the_guard_keeps_cookies_of_ports_apart() -> None:
-    first, second = (Guard(lambda *_: None, token="t", hosts=Address(p, "t").hosts) for p in (1, 2))  # type: ignore[arg-type, return-value]
+    first, second = (Guard(lambda *_: None, token="t", hosts=Address(p, "t").hosts) for p in (1, 2))  # type: ignore[arg-type]
     assert first.cookie != second.cookie
 
 
@@ -175,7 +176,9 @@ def test_the_server_listens_on_this_machine_only(served: Address) -> None:
 def test_slow_and_broken_clients_do_not_stop_the_server(served: Address) -> None:
     slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(100)]
     for k, client in enumerate(slow):
-        client.sendall([b"GET /api/runs HTTP/1.1\r\nHost: ", b"\x16\x03\x01", b"GET / HTTP/9\r\n\r\n", b"\r\n" * 9][k % 4])
+        client.sendall(
+            [b"GET /api/runs HTTP/1.1\r\nHost: ", b"\x16\x03\x01", b"GET / HTTP/9\r\n\r\n", b"\r\n" * 9][k % 4]
+        )
     greedy = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(10)]  # which never read
     for client in greedy:
         wanted = "/api/cells?run=runs/one&step=40&plane=recorded:train"

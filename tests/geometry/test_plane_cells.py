@@ -491,7 +491,7 @@ def test_torch_keeps_its_number_of_threads() -> None:
 def test_a_search_ends_with_what_its_check_raises() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
-    calls = []
+    calls: list[int] = []
 
     def check() -> None:
         calls.append(len(calls))

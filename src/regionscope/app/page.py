@@ -27,7 +27,7 @@ def exported_page(exhibit: Exhibit, *, static: Path = STATIC) -> str:
     files = {route: file.read_text() for route, file in static_files(static).items() if _is_text(file)}
     if "/" not in files:
         raise ValueError("the explorer's page is not there: build it with `make web`")
-    answers = {address: _as_json(given) for address, given in recorded_answers(exhibit) if given.status == 200}
+    answers = {address: _as_json(given) for address, given in _recorded_answers(exhibit) if given.status == 200}
     stored = json.dumps({"format": 1, "answers": answers}, separators=(",", ":")).replace("<", "\\u003c")
     html = OTHER.sub("", files["/"])
     html = STYLE.sub(lambda tag: f"<style>{_target(files, TARGET.search(tag[0]))}</style>", html)
@@ -37,7 +37,7 @@ def exported_page(exhibit: Exhibit, *, static: Path = STATIC) -> str:
     return html.replace("<head>", f"<head>{own}{data}", 1)
 
 
-def recorded_answers(exhibit: Exhibit) -> Iterator[tuple[str, Answer]]:
+def _recorded_answers(exhibit: Exhibit) -> Iterator[tuple[str, Answer]]:
     """Every address that the page asks for without a server, and its answer."""
     alone = replace(exhibit, model=None, reason=REASON)
     viewer = Viewer(Library([], lambda name, run: alone, [alone]), live=False)

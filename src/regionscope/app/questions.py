@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import isfinite
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from regionscope import __version__
+import regionscope as rs
 from regionscope.app.library import Exhibit
 from regionscope.app.pictures import COLUMNS, image_shape, image_sheet, plane_picture
 from regionscope.app.problems import Answer, Problem
-from regionscope.app.summaries import curves, plane_summary, planes, run_summary
+from regionscope.app.summaries import curves, plane_list, plane_summary, run_summary
 from regionscope.app.viewer import Check, Viewer
 from regionscope.app.windows import Window
 from regionscope.files import plain
@@ -139,7 +139,7 @@ def _runs(viewer: Viewer, question: Question, check: Check) -> Answer:
             found.append(run_summary(viewer, exhibit))
         except (Problem, ValueError, OSError):  # it has gone meanwhile, or is damaged: the others are told
             continue
-    return Answer.of_json(plain({"version": __version__, "live": viewer.live, "runs": found}))
+    return Answer.of_json(plain({"version": rs.__version__, "live": viewer.live, "runs": found}))
 
 
 def _curves(viewer: Viewer, question: Question, check: Check) -> Answer:
@@ -150,7 +150,7 @@ def _curves(viewer: Viewer, question: Question, check: Check) -> Answer:
 
 
 def _planes(viewer: Viewer, question: Question, check: Check) -> Answer:
-    return Answer.of_json(planes(viewer, _exhibit(viewer, question)))
+    return Answer.of_json(plane_list(viewer, _exhibit(viewer, question)))
 
 
 def _plane(viewer: Viewer, question: Question, check: Check) -> Answer:
@@ -164,10 +164,10 @@ def _images(viewer: Viewer, question: Question, check: Check) -> Answer:
         raise Problem("unknown", f"the data of {exhibit.id} are not known")
     total = len(images.points)
     start = question.count("start", 0, max(0, total - 1), 0)
-    count = min(question.count("count", 1, MOST_IMAGES, COUNT), total - start)
-    shape = image_shape(images)
+    most = question.count("count", 1, MOST_IMAGES, COUNT)
+    count, shape = min(most, total - start), image_shape(images)
     labels = None if images.labels is None else [images.label(start + k) for k in range(count)]
-    sheet = f"/api/sheet?count={count}&run={quoted(exhibit.id)}&start={start}"
+    sheet = f"/api/sheet?count={most}&run={quoted(exhibit.id)}&start={start}"
     return Answer.of_json({
         "total": total, "start": start, "count": count, "shape": None if shape is None else shape[:2],
         "channels": None if shape is None else shape[2], "columns": min(COLUMNS, count), "labels": labels,

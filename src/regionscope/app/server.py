@@ -179,6 +179,7 @@ def bound_socket(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
+        listening.listen()  # from now on browsers wait instead of being refused
     except (OSError, OverflowError) as error:
         listening.close()
         raise ValueError(f"port {port} cannot be used: {error}; take another, or none for a free one") from None

@@ -129,7 +129,7 @@ def _phases(run: Run) -> dict[str, Any] | None:
 # planes
 
 
-def planes(viewer: Viewer, exhibit: Exhibit) -> dict[str, Any]:
+def plane_list(viewer: Viewer, exhibit: Exhibit) -> dict[str, Any]:
     """The planes to begin with."""
     found = viewer.plane_names(exhibit)
     return {"planes": [{"id": i, "name": i.partition(":")[2] or i, "steps": steps} for i, steps in found.items()]}
