@@ -49,11 +49,11 @@ GOOD = {
 SLOW = ("/api/density", "/api/events")  # rarely asked properly
 
 
-def query(draw: random.Random, path: str) -> bytes:
+def query(draw: random.Random, path: str, proper: bool) -> bytes:
     """Parameters that are right, or nearly, or not at all."""
     known = ANSWERS[path].parameters if path in ANSWERS else ()
     given = [(name, GOOD[name]) for name in known if path not in SLOW or draw.random() < 0.5]
-    for _ in range(draw.choice([0, 1, 1, 2, 3])):
+    for _ in range(0 if proper else draw.choice([0, 1, 1, 2, 3])):
         change = draw.randrange(4)
         if change == 0 and given:
             k = draw.randrange(len(given))
@@ -67,27 +67,27 @@ def query(draw: random.Random, path: str) -> bytes:
     given = [(n, f"v{draw.randrange(30)}" if n == "view" and v == "a" else v) for n, v in given]
     if draw.random() < 0.2:  # another window, which has to be computed
         given = [(n, f"{draw.uniform(-5, 5):.3f}" if n == "x" else v) for n, v in given]
-    text = draw.choice("&&&&&&&&&&&&;").join(f"{name}={value}" for name, value in given)
+    text = ("&" if proper else draw.choice("&&&&;")).join(f"{name}={value}" for name, value in given)
     data = bytearray(text.encode("utf-8", "replace"))
-    if data and draw.random() < 0.1:
+    if data and not proper and draw.random() < 0.1:
         data[draw.randrange(len(data))] = draw.randrange(256)
     return bytes(data)
 
 
 def scope(draw: random.Random) -> dict[str, Any]:
-    path = draw.choice(PATHS)
+    path, proper = draw.choice(PATHS), draw.random() < 0.3
     headers = [(b"host", b"127.0.0.1:8123"), (b"authorization", OWN["authorization"].encode())]
-    if draw.random() < 0.15:
+    if not proper and draw.random() < 0.15:
         headers.pop(draw.randrange(2))
-    for _ in range(draw.choice([0, 0, 0, 0, 0, 0, 1, 2])):
+    for _ in range(0 if proper else draw.choice([0, 0, 0, 1, 2])):
         name = draw.choice(
             ["host", "origin", "cookie", "authorization", "content-length", "sec-fetch-site", "range", "x"]
         )
         headers.append((name.encode(), draw.choice(VALUES).encode()))
-    method = draw.choice(["GET"] * 20 + ["HEAD", "POST", "PUT", "\x00", "GET "])
+    method = "GET" if proper else draw.choice(["GET"] * 20 + ["HEAD", "POST", "PUT", "\x00", "GET "])
     return {
         "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path,
-        "raw_path": path.encode(), "root_path": "", "query_string": query(draw, path), "headers": headers,
+        "raw_path": path.encode(), "root_path": "", "query_string": query(draw, path, proper), "headers": headers,
         "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8123), "gone": path in SLOW or draw.random() < 0.1,
     }  # fmt: skip
 

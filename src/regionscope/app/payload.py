@@ -102,7 +102,7 @@ def _decided(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
     boundary = cells.decision_boundary()
     return {
         "class": cells.classes.astype(np.int16),
-        "gradient": slope_norms(cells).astype(np.float32),
+        "gradient": _slope_norms(cells).astype(np.float32),
         "decision": window.relative(boundary.segments).astype(np.float32),
         "decision_classes": boundary.classes.astype(np.int16),
         "decision_cell": boundary.cell.astype(np.uint32),
@@ -117,7 +117,7 @@ def _last_cuts(cells: PlaneCells) -> NDArray[np.uint8]:
     return highest[:-1]
 
 
-def slope_norms(cells: PlaneCells) -> Floats:
+def _slope_norms(cells: PlaneCells) -> Floats:
     """The Frobenius norm of the affine map of each cell along the plane, (n,), as `gradient_norms` without their price.
 
     The outputs at the corners of a cell tell its map. Where corners are so close, or so much on one line, that

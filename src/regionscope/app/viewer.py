@@ -155,7 +155,7 @@ class Viewer:
     ) -> bytes:  # fmt: skip
         """A block with what is said of each."""
         about = {"run": exhibit.id, "step": step, "plane": name, "window": window.to_dict()}
-        classes = class_names(self.images(exhibit), prod(output_shape)) if output_shape else []
+        classes = _class_names(self.images(exhibit), prod(output_shape)) if output_shape else []
         seconds = time.perf_counter() - began
         return block(header | about | {"classes": classes, "seconds": round(seconds, 4)}, arrays)
 
@@ -196,7 +196,7 @@ def warm_up() -> None:
     cells_arrays(cells, Window.of(cells.plane))
 
 
-def class_names(images: Images | None, outputs: int) -> list[str]:
+def _class_names(images: Images | None, outputs: int) -> list[str]:
     """Of a network with so many outputs."""
     if outputs == 1:
         return ["output ≤ 0", "output > 0"]
