@@ -77,7 +77,7 @@ class Run(Facts):
         path = Path(path)
         if not overwrite:
             check_no_run(path)
-        lock = writer_lock(path)
+        lock = _writer_lock(path)
         _remove_run(path)
         (path / "steps").mkdir(exist_ok=True)
         made = datetime.now(UTC).isoformat(timespec="seconds")
@@ -90,7 +90,7 @@ class Run(Facts):
     def resume(path: str | Path) -> "Run":
         """The run in a directory, for going on; what a kill left half-written is cleaned up."""
         _existing(path)
-        run = Run(path, writer_lock(Path(path)))
+        run = Run(path, _writer_lock(Path(path)))
         for folder in (run.path / "steps", run.path / "state"):
             for left in folder.glob(".*"):
                 shutil.rmtree(left, ignore_errors=True)
@@ -320,7 +320,7 @@ def run_state(run: Run) -> str:
     if state not in ("running", "recorded"):
         return state
     try:
-        writer_lock(run.path).release()
+        _writer_lock(run.path).release()
     except RunLocked:
         return "running"
     return "killed" if state == "running" else state
@@ -329,7 +329,7 @@ def run_state(run: Run) -> str:
 # files
 
 
-def writer_lock(path: Path) -> FileLock:
+def _writer_lock(path: Path) -> FileLock:
     """The writer's lock; the system lets go of it when the process ends, however it does."""
     path.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path / "lock")
