@@ -114,6 +114,7 @@ function windowOf(panel: HTMLElement, plane: PlaneInfo, view: View) {
 }
 
 const NEAREST = 8;
+const ON_IT = 1e-6; // an image that the plane was laid through, but for rounding
 
 /** How far all images are from the plane, and the nearest of them. */
 function Nearby({ to, run, distances, picture }: { to: Transport; run: Run; distances: Float32Array; picture: (i: number) => Promise<string | null> }) {
@@ -129,7 +130,7 @@ function Nearby({ to, run, distances, picture }: { to: Transport; run: Run; dist
       <ul>
         {nearest.map((i, k) => (
           <li key={i}>
-            {sources.value?.[k] && <img src={sources.value[k]!} alt={`image ${i}`} width={32} height={32} />} {number(distances[i]!)}
+            {sources.value?.[k] && <img src={sources.value[k]!} alt={`image ${i}`} width={32} height={32} />} {distances[i]! < ON_IT ? "on it" : number(distances[i]!)}
           </li>
         ))}
       </ul>

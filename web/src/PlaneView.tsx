@@ -51,6 +51,8 @@ export function PlaneView(props: PlaneViewProps) {
   const aspect = size[0] / size[1];
   const window = visible(viewport, aspect);
   const look: Look = useMemo(() => ({ colouring, hidden: new Set(hidden), decision, dark }), [colouring, hidden, decision, dark]);
+  const current = useRef(look); // for cells that arrive later
+  current.current = look;
   const finder = useMemo(() => (content?.kind === "cells" ? new Finder(content) : null), [content]);
   const sides = useMemo(() => (content?.kind === "cells" ? sidesOf(content) : null), [content]);
 
@@ -84,7 +86,7 @@ export function PlaneView(props: PlaneViewProps) {
         try {
           const found = await asked(props, window, stop.signal);
           loadedKey.current = key;
-          scene.current?.load(found, look);
+          scene.current?.load(found, current.current);
           setContent(found);
           setMessage(null);
           props.onLoaded(found, scene.current!);
