@@ -128,7 +128,7 @@ def test_the_density_of_local_complexity_is_that_of_the_measure(client: TestClie
 def test_the_points_of_a_plane_say_how_far_they_are(client: TestClient, run: rs.Run) -> None:
     header, arrays = block(client, "points", run=RUN, plane="through:4,7,9")
     data = rs.dataset("mnist-sample", size=60, test_size=20, flat=True)
-    plane = rs.Plane.through(*data.train[0][[4, 7, 9]])
+    plane = rs.Plane.through(*data.train[0][[4, 7, 9]], margin=1.2)
     assert header["total"] == 60 and np.array_equal(arrays["class"], data.train[1])
     assert np.allclose(arrays["distance"][[4, 7, 9]], 0, atol=1e-6)
     assert np.allclose(arrays["place"][[4, 7, 9]], plane.anchors)
@@ -136,6 +136,8 @@ def test_the_points_of_a_plane_say_how_far_they_are(client: TestClient, run: rs.
     least = (image - plane.points(plane.project(image[None]))[0]).norm()
     assert np.isclose(arrays["distance"][20], float(least), rtol=1e-6) and least > 1
     summary = told(client, "plane", run=RUN, plane="through:4,7,9")
+    assert summary["name"] == "through images 4, 7, 9"
+    assert np.allclose(np.linalg.norm(plane.anchors, axis=1), summary["window"]["hx"] / 1.2)  # none lies at the rim
     assert [anchor["index"] for anchor in summary["anchors"]] == [4, 7, 9]
     assert [anchor["label"] for anchor in summary["anchors"]] == [str(int(data.train[1][i])) for i in (4, 7, 9)]
 

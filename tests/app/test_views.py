@@ -19,8 +19,10 @@ import regionscope as rs
 from regionscope.app.library import Exhibit, Library
 from regionscope.app.page import canonical_address, exported_page
 from regionscope.app.payload import read_block
+from regionscope.app.questions import first_look
 from regionscope.app.server import Address, bound_socket, explorer, new_server
 from regionscope.app.viewer import Viewer
+from regionscope.app.windows import Window
 from regionscope.cli.explorer import NO_MODEL, run_exhibit, view, write_page
 
 
@@ -121,6 +123,16 @@ def test_a_run_becomes_one_file_with_all_that_was_recorded(folder: Path, page: P
     sheet = answers["/api/sheet?count=200&run=one&start=0"]
     assert images["total"] == 60 and base64.b64decode(sheet["base64"]).startswith(b"\x89PNG")
     assert images["sheet"] in answers
+    anchors = answers[canonical_address("/api/plane", {"run": "one", "plane": "recorded:train"})]["json"]["anchors"]
+    assert anchors and all(f"/api/image?index={anchor['index']}&run=one" in answers for anchor in anchors)
+
+
+def test_a_first_look_has_everything_ready_for_the_page(slow: Slow) -> None:
+    slow.go.set()
+    first_look(slow.viewer)
+    assert slow.asked == 1 and slow.viewer.blocks.nbytes > 0
+    slow.viewer.cells(slow.exhibit(), 0, "given:start", Window(0.0, 0.0, 0.5, 0.5), 1000, lambda: None)
+    assert slow.asked == 1
 
 
 def test_a_page_that_is_not_built_is_an_error(folder: Path, tmp_path: Path) -> None:

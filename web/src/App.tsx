@@ -80,17 +80,17 @@ export function App({ to, addressed }: AppProps) {
               Plane{" "}
               <select value={chosenPlane ?? ""} onChange={(event) => change({ plane: event.currentTarget.value, viewport: null })}>
                 {planes.value?.planes.map((p) => <option key={p.id} value={p.id}>{p.name}</option>)}
-                {chosenPlane && !known.has(chosenPlane) && <option value={chosenPlane}>{chosenPlane.replace("through:", "through images ")}</option>}
+                {chosenPlane && !known.has(chosenPlane) && <option value={chosenPlane}>{chosenPlane.replace("through:", "through images ").replaceAll(",", ", ")}</option>}
               </select>
             </label>
-            {first.network && first.images >= 3 && <button type="button" onClick={() => setPicking(true)}>Choose three images…</button>}
+            {first.network && first.images && <button type="button" onClick={() => setPicking(true)}>Choose three images…</button>}
             <label>
               Colour by{" "}
               <select value={view.colouring} onChange={(event) => change({ colouring: event.currentTarget.value as Colouring })}>
                 {Object.entries(COLOURINGS).map(([id, name]) => <option key={id} value={id} disabled={id === "density" && !first.network}>{name}</option>)}
               </select>
             </label>
-            {first.images > 0 && <label class="option"><input type="checkbox" checked={view.images} onChange={() => change({ images: !view.images })} /> all images</label>}
+            {first.images && <label class="option"><input type="checkbox" checked={view.images} onChange={() => change({ images: !view.images })} /> all images</label>}
             <label class="option">
               <input type="checkbox" checked={view.panels.length > 1} onChange={() => change({ panels: view.panels.length > 1 ? view.panels.slice(0, 1) : [view.panels[0]!, { run: first.id, step: first.recorded[0] ?? null }] })} />
               {" "}side by side

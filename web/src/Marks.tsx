@@ -4,12 +4,15 @@ import { useEffect, useState } from "preact/hooks";
 import type { Anchor, PlaneInfo, Points, Window } from "./protocol";
 import { number } from "./words";
 
+/** The picture of an image by its number, as an image element loads it. */
+export type Pictures = (index: number) => Promise<string | null>;
+
 interface MarksProps {
   plane: PlaneInfo;
   window: Window;
   size: [number, number];
   points: Points | null;
-  picture: (index: number) => Promise<string | null>;
+  picture: Pictures | null; // null: points are no images
 }
 
 const MOST = 2000; // marks that are drawn
@@ -47,16 +50,16 @@ interface AnchorMarkProps {
   anchor: Anchor;
   place: [number, number];
   right: boolean; // of the mark there is room
-  picture: (index: number) => Promise<string | null>;
+  picture: Pictures | null;
 }
 
 function AnchorMark({ anchor, place: [x, y], right, picture }: AnchorMarkProps) {
   const [source, setSource] = useState<string | null>(null);
   useEffect(() => {
     let here = true;
-    if (anchor.index !== null) void picture(anchor.index).then((found) => here && setSource(found));
+    if (anchor.index !== null && picture) void picture(anchor.index).then((found) => here && setSource(found));
     return () => void (here = false);
-  }, [anchor.index]);
+  }, [anchor.index, picture !== null]);
   const left = right ? x + 8 : x - 42;
   return (
     <g class="anchor">

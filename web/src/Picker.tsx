@@ -12,6 +12,7 @@ interface PickerProps {
 }
 
 const PAGE = 200;
+export const SHEET = { start: 0, count: PAGE }; // the first page, which exported files have too
 
 export function Picker({ to, run, onPlane, onClose }: PickerProps) {
   const dialog = useRef<HTMLDialogElement>(null);

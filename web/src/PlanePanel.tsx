@@ -5,6 +5,8 @@ import { useAnswer, useJson } from "./answers";
 import type { Colouring } from "./colours";
 import { csvOf, gifOf, save, savePng, svgOf } from "./downloads";
 import { Legend } from "./Legend";
+import type { Pictures } from "./Marks";
+import { SHEET } from "./Picker";
 import { PlaneView } from "./PlaneView";
 import type { Cells, Images, PlaneInfo, Raster, Run } from "./protocol";
 import type { Scene } from "./scene";
@@ -34,6 +36,7 @@ export function PlanePanel({ to, name, runs, run, step, view, dark, onRun, onSte
   const points = useAnswer(view.images && plane ? `${run.id} ${plane}` : null, () => askedPoints(to, { run: run.id, plane: plane! }));
   const [shown, setShown] = useState<{ content: Cells | Raster; scene: Scene } | null>(null);
   const panel = useRef<HTMLElement>(null);
+  const images = useJson<Images>(to, "/api/images", run.images ? { run: run.id, ...SHEET } : null);
   const pictures = useRef(new Map<string, Promise<string | null>>());
   const [making, setMaking] = useState("");
 
@@ -86,7 +89,7 @@ export function PlanePanel({ to, name, runs, run, step, view, dark, onRun, onSte
           to={to} name={name} run={run.id} step={at} recomputed={run.network} plane={info.value}
           viewport={view.viewport} onViewport={(viewport) => onView({ viewport })}
           colouring={view.colouring} hidden={view.hidden} decision={view.decision} dark={dark}
-          points={points.value} showImages={view.images} picture={picture}
+          points={points.value} showImages={view.images} picture={images.value?.sheet ? picture : null}
           onLoaded={(content, scene) => setShown({ content, scene })}
         />
       )}
@@ -97,7 +100,7 @@ export function PlanePanel({ to, name, runs, run, step, view, dark, onRun, onSte
           onHidden={(hidden) => onView({ hidden })} onDecision={(decision) => onView({ decision })}
         />
       )}
-      {view.images && points.value && <Nearby to={to} run={run} distances={points.value.distance} picture={picture} />}
+      {view.images && points.value && <Nearby distances={points.value.distance} picture={images.value?.sheet ? picture : null} />}
     </section>
   );
 }
@@ -117,11 +120,10 @@ const NEAREST = 8;
 const ON_IT = 1e-6; // an image that the plane was laid through, but for rounding
 
 /** How far all images are from the plane, and the nearest of them. */
-function Nearby({ to, run, distances, picture }: { to: Transport; run: Run; distances: Float32Array; picture: (i: number) => Promise<string | null> }) {
+function Nearby({ distances, picture }: { distances: Float32Array; picture: Pictures | null }) {
   const order = [...distances.keys()].sort((a, b) => distances[a]! - distances[b]!);
   const nearest = order.slice(0, NEAREST);
-  const images = useJson<Images>(to, "/api/images", { run: run.id, start: 0, count: 1 });
-  const sources = useAnswer(nearest.join(), () => Promise.all(nearest.map((i) => (images.value?.shape === null ? null : picture(i)))));
+  const sources = useAnswer(picture && nearest.join(), () => Promise.all(nearest.map(picture!)));
   return (
     <div class="nearby">
       <p>

@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Colouring } from "./colours";
 import { Finder, nearest, sidesOf, unitName } from "./locating";
-import { Marks } from "./Marks";
+import { Marks, type Pictures } from "./Marks";
 import type { Cells, PlaneInfo, Points, Raster, Window } from "./protocol";
 import { Scene, type Look } from "./scene";
 import { cells as askedCells, Refusal, type Transport } from "./transport";
@@ -25,7 +25,7 @@ export interface PlaneViewProps {
   dark: boolean;
   points: Points | null;
   showImages: boolean;
-  picture: (index: number) => Promise<string | null>;
+  picture: Pictures | null;
   onLoaded: (content: Cells | Raster, scene: Scene) => void;
 }
 

@@ -20,7 +20,7 @@ export function RunList({ to, runs, chosen, onChoose }: RunListProps) {
         {runs.map((run) => (
           <li key={run.id}>
             <button type="button" class="run" aria-current={run.id === chosen} onClick={() => onChoose(run.id)}>
-              <Thumbnail to={to} run={run} />
+              {run.planes.some((id) => id.startsWith("recorded:")) ? <Thumbnail to={to} run={run} /> : <span class="blank" />}
               <span class="name">{run.name}</span>
               <span class={`state ${run.state}`}>{told(run)}</span>
               <span class="scores">
@@ -49,5 +49,5 @@ function Thumbnail({ to, run }: { to: Transport; run: Run }) {
     void to.picture("/api/thumbnail", { run: run.id }).then((found) => here && setSource(found));
     return () => void (here = false);
   }, [run.id, run.records]);
-  return source ? <img src={source} alt="" width={56} height={56} onError={() => setSource(null)} /> : <span class="blank" />;
+  return source ? <img src={source} alt="" width={56} height={56} /> : <span class="blank" />;
 }

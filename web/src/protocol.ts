@@ -18,7 +18,7 @@ export interface Run {
   reason: string | null;
   network: boolean;
   network_reason: string | null;
-  images: number;
+  images: boolean;
   planes: string[];
   scores: Record<string, number | null>;
   about: Record<string, unknown>;

@@ -12,6 +12,7 @@ from regionscope.app.library import Exhibit, Library
 from regionscope.app.problems import Answer
 from regionscope.app.questions import COUNT, Question, answer, quoted
 from regionscope.app.server import STATIC, static_files
+from regionscope.app.summaries import plane_summary
 from regionscope.app.viewer import Viewer
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -48,6 +49,8 @@ def _recorded_answers(exhibit: Exhibit) -> Iterator[tuple[str, Answer]]:
     for plane, steps in viewer.plane_names(alone).items():
         asked += [(f"/api/{name}", run | {"plane": plane}) for name in ("plane", "points")]
         asked += [("/api/cells", run | {"plane": plane, "step": str(step)}) for step in steps]
+        anchors = plane_summary(viewer, alone, plane)["anchors"]
+        asked += [("/api/image", run | {"index": str(a["index"])}) for a in anchors if a["index"] is not None]
     asked += [("/api/thumbnail", run)]
     for path, parameters in asked:
         address = canonical_address(path, parameters)

@@ -11,7 +11,7 @@ from regionscope.app.library import Exhibit
 from regionscope.app.pictures import COLUMNS, image_shape, image_sheet, plane_picture
 from regionscope.app.problems import Answer, Problem
 from regionscope.app.summaries import curves, plane_list, plane_summary, run_summary
-from regionscope.app.viewer import Check, Viewer
+from regionscope.app.viewer import Check, Viewer, warm_up
 from regionscope.app.windows import Window
 from regionscope.files import plain
 
@@ -123,6 +123,16 @@ def answer(viewer: Viewer, question: Question, check: Check) -> Answer:
         # what the library says of networks that cannot be cut, files that are damaged, data that are missing
         reason = error.args[0] if isinstance(error, KeyError) and error.args else error
         return Problem("refused", str(reason) or type(error).__name__).answer
+
+
+def first_look(viewer: Viewer) -> None:
+    """Ask what a page asks first, so that kernels, data and a network are there before somebody waits for them."""
+    warm_up()
+    for exhibit in [*viewer.library.exhibits().values()][:1]:
+        for plane in [*viewer.plane_names(exhibit)][:1]:
+            about = {"run": exhibit.id, "plane": plane}
+            for path, given in (("plane", {}), ("cells", {"step": str(exhibit.steps[-1]), "max_cells": "1000"})):
+                answer(viewer, Question(f"/api/{path}", about | given), lambda: None)
 
 
 # the answers

@@ -132,7 +132,12 @@ def _phases(run: Run) -> dict[str, Any] | None:
 def plane_list(viewer: Viewer, exhibit: Exhibit) -> dict[str, Any]:
     """The planes to begin with."""
     found = viewer.plane_names(exhibit)
-    return {"planes": [{"id": i, "name": i.partition(":")[2] or i, "steps": steps} for i, steps in found.items()]}
+    return {"planes": [{"id": i, "name": _plane_label(i), "steps": steps} for i, steps in found.items()]}
+
+
+def _plane_label(name: str) -> str:
+    kind, _, rest = name.partition(":")
+    return f"through images {rest.replace(',', ', ')}" if kind == "through" else rest or name
 
 
 def plane_summary(viewer: Viewer, exhibit: Exhibit, name: str) -> dict[str, Any]:
@@ -141,7 +146,7 @@ def plane_summary(viewer: Viewer, exhibit: Exhibit, name: str) -> dict[str, Any]
     least, most = limits(plane)
     window = Window.of(plane).to_dict()
     return {
-        "id": name, "name": name.partition(":")[2] or name, "domain": plane.domain.tolist(),
+        "id": name, "name": _plane_label(name), "domain": plane.domain.tolist(),
         "window": {part: window[part] for part in ("x", "y", "hx", "hy")}, "least": least, "most": most,
         "inputs": list(plane.origin.shape), "anchors": _anchors(viewer, exhibit, plane),
     }  # fmt: skip

@@ -28,7 +28,7 @@ NETWORKS = 512 << 20  # the same of networks
 MEMORY = 1 << 30  # bytes that one look may take
 DATA_SETS = 3  # that are kept
 LISTS = 1000
-MARGIN = 1.2  # of planes of inputs with two entries, around the data
+MARGIN = 1.2  # of planes around the data or three images, so that none lies at the rim
 Check = Callable[[], None]
 
 
@@ -247,6 +247,6 @@ def _plane_through(images: Images, text: str) -> Plane:
         raise Problem("unknown", f"there is no image {max(rows)}; there are 0 to {len(images.points) - 1}")
     chosen: list[Tensor] = [images.points[row] for row in rows]
     try:
-        return Plane.through(*chosen)
+        return Plane.through(*chosen, margin=MARGIN)
     except ValueError as error:
         raise Problem("refused", str(error)) from None

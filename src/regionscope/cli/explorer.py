@@ -11,8 +11,9 @@ import torch
 
 from regionscope.app.library import Exhibit, Images, Library
 from regionscope.app.page import exported_page
+from regionscope.app.questions import first_look
 from regionscope.app.server import Address, serve
-from regionscope.app.viewer import Viewer, warm_up
+from regionscope.app.viewer import Viewer
 from regionscope.cli.models import Given
 from regionscope.cli.output import SPOKEN, Output
 from regionscope.cli.places import check_points_files, chosen_plane, chosen_points
@@ -67,7 +68,7 @@ def view(
             raise ValueError(f"there are no runs in {folder}; make one with: regionscope train {folder}/NAME")
     shown = [] if weights is None else [_given_exhibit(weights, given, points, labels)]
     viewer = Viewer(Library(folders, partial(run_exhibit, given, points, labels), shown))
-    Thread(target=warm_up, daemon=True).start()
+    Thread(target=first_look, args=(viewer,), daemon=True).start()
     serve(viewer, port=port, started=partial(_say_address, output, no_browser))
 
 

@@ -34,7 +34,7 @@ function S(e, t) {
 }
 function C(e) {
 	var n, r = e.__v, i = r.__e, a = [], o = [], s = e.__P;
-	s && ((n = _({ constructor: d }, r)).__v = r.__v + 1, t.vnode && t.vnode(n), te(s, n, r, e.__n, s.namespaceURI, 32 & r.__u ? [i] : null, a, i || S(r), 32 & r.__u, o), n.__v = r.__v, n.__.__k[n.__i] = n, N(a, n, o), r.__ = r.__e = null, n.__e != i && w(n));
+	s && ((n = _({ constructor: d }, r)).__v = r.__v + 1, t.vnode && t.vnode(n), N(s, n, r, e.__n, s.namespaceURI, 32 & r.__u ? [i] : null, a, i || S(r), 32 & r.__u, o), n.__v = r.__v, n.__.__k[n.__i] = n, P(a, n, o), r.__ = r.__e = null, n.__e != i && w(n));
 }
 function w(e) {
 	if ((e = e.__) && e.__c && !e.props.__P) return e.__e = null, e.__k.some(function(t) {
@@ -53,7 +53,7 @@ function E() {
 }
 function D(e, t, n, r, i, a, o, s, c, l, u) {
 	var d, m, h, g, _, v, y = r.__k || p, b = t.length;
-	for (c = O(n, t, y, c, b), d = 0; d < b; d++) (h = n.__k[d]) != null && (m = ~h.__i && y[h.__i] || f, h.__i = d, v = te(e, h, m, i, a, o, s, c, l, u), g = h.__e, (m.ref != h.ref || 8 & m.__u) && (m.ref && F(m.ref, null, h, m), h.ref && u.push(h.ref, h.__c || g, h)), _ ||= g, 4 & h.__u ? (c = k(h, c, e, !m.__v), m.__e && (m.__e = null)) : typeof h.type == "function" && v !== void 0 ? c = v : g && (c = g.nextSibling), h.__u &= -21);
+	for (c = O(n, t, y, c, b), d = 0; d < b; d++) (h = n.__k[d]) != null && (m = ~h.__i && y[h.__i] || f, h.__i = d, v = N(e, h, m, i, a, o, s, c, l, u), g = h.__e, (m.ref != h.ref || 8 & m.__u) && (m.ref && F(m.ref, null, h, m), h.ref && u.push(h.ref, h.__c || g, h)), _ ||= g, 4 & h.__u ? (c = k(h, c, e, !m.__v), m.__e && (m.__e = null)) : typeof h.type == "function" && v !== void 0 ? c = v : g && (c = g.nextSibling), h.__u &= -21);
 	return n.__e = _, c;
 }
 function O(e, t, n, r, i) {
@@ -121,10 +121,10 @@ function ee(e) {
 		}
 	};
 }
-function te(e, n, r, i, a, o, s, c, l, u) {
-	var f, m, g, y, C, w, T, E, O, k, A, j, M, ee, te, N, F, L, R = n.type;
+function N(e, n, r, i, a, o, s, c, l, u) {
+	var f, m, g, y, C, w, T, E, O, k, A, j, M, ee, N, P, F, L, R = n.type;
 	if (n.constructor !== d) return null;
-	128 & r.__u && (l = 32 & r.__u, f = r.__c.__z) && (n.__u |= l, m = o = [], f.nodeType == 8 ? c = ne(f, o) : o.push(f), c = o[0] || c), (f = t.__b) && f(n);
+	128 & r.__u && (l = 32 & r.__u, f = r.__c.__z) && (n.__u |= l, m = o = [], f.nodeType == 8 ? c = te(f, o) : o.push(f), c = o[0] || c), (f = t.__b) && f(n);
 	n: if (typeof R == "function") {
 		g = s.length;
 		try {
@@ -152,27 +152,27 @@ function te(e, n, r, i, a, o, s, c, l, u) {
 					if (n.__u |= 128 | l, o) {
 						for (~(F = o.indexOf(c || void 0)) || (F = o.length); (L = o[F - 1]) && L.nodeType == 8;) F--;
 						for (; F < o.length; F++) if (L = o[F]) {
-							if (o[F] = null, te) {
-								if (L == N) break;
+							if (o[F] = null, N) {
+								if (L == P) break;
 							} else {
 								if (L.nodeType != 8) break;
-								L.data.startsWith("$s") && (N = ne(te = L));
+								L.data.startsWith("$s") && (P = te(N = L));
 							}
 						}
 					}
-					if (!te) {
+					if (!N) {
 						for (; c && c.nodeType == 8 && c.nextSibling;) c = c.nextSibling;
-						te = c;
+						N = c;
 					}
-					(f = ne(te = n.__c.__z || (n.__c.__z = te))) ? (n.__e = te, c = f) : n.__e = c, c &&= c.nextSibling;
+					(f = te(N = n.__c.__z || (n.__c.__z = N))) ? (n.__e = N, c = f) : n.__e = c, c &&= c.nextSibling;
 				} else o && o.some(v);
 			} else n.__e = r.__e;
-			n.__k ||= r.__k || [], e && e.then || re(n), t.__e(e, n, r);
+			n.__k ||= r.__k || [], e && e.then || ne(n), t.__e(e, n, r);
 		}
-	} else c = n.__e = P(r.__e, n, r, i, a, o, s, l, u, e);
+	} else c = n.__e = re(r.__e, n, r, i, a, o, s, l, u, e);
 	return (f = t.diffed) && f(n), c;
 }
-function ne(e, t) {
+function te(e, t) {
 	if (e && e.nodeType == 8 && e.data.startsWith("$s")) for (var n = 1; e = e.nextSibling;) {
 		if (e.nodeType == 8) {
 			if (e.data.startsWith("$s")) n++;
@@ -181,10 +181,10 @@ function ne(e, t) {
 		t && t.push(e);
 	}
 }
-function re(e) {
-	e && (e.__c && (e.__c.__g |= 4), e.__k && e.__k.some(re));
+function ne(e) {
+	e && (e.__c && (e.__c.__g |= 4), e.__k && e.__k.some(ne));
 }
-function N(e, n, r) {
+function P(e, n, r) {
 	for (var i = 0; i < r.length;) F(r[i++], r[i++], r[i++]);
 	t.__c && t.__c(n, e), e.some(function(n) {
 		try {
@@ -196,7 +196,7 @@ function N(e, n, r) {
 		}
 	});
 }
-function P(e, n, r, i, a, o, s, c, l, u) {
+function re(e, n, r, i, a, o, s, c, l, u) {
 	var d, p, _, y, b, x, C, w, T = r.props || f, E = n.props, O = n.type;
 	if (O == "svg" ? a = "http://www.w3.org/2000/svg" : O == "math" ? a = "http://www.w3.org/1998/Math/MathML" : a ||= "http://www.w3.org/1999/xhtml", o) {
 		for (d = 0; d < o.length; d++) if ((b = o[d]) && (O ? b.localName == O : b.nodeType == 3)) {
@@ -234,14 +234,14 @@ function I(e, n, r) {
 		i.__P = i.__n = null;
 	}
 	if (i = e.__k) for (s = 0; s < i.length; s++) i[s] && I(i[s], n, typeof e.type != "function" || r && !e.props.__P);
-	!r && (i = e.__c) && (i = i.__z) && (a = ne(i, o = [])) && (i == e.__e && o.some(v), v(a), v(i)), r || v(e.__e), e.__e = e.__c = e.__ = null;
+	!r && (i = e.__c) && (i = i.__z) && (a = te(i, o = [])) && (i == e.__e && o.some(v), v(a), v(i)), r || v(e.__e), e.__e = e.__c = e.__ = null;
 }
 function ie(e, t, n) {
 	return this.constructor(e, n);
 }
 function L(e, n) {
 	var r, i, a, o;
-	t.__ && t.__(e, n), n.nodeType == 9 && (n = n.documentElement), i = (r = e && 32 & e.__u) ? null : n.__k, n.__k = y(b, { children: [e] }), a = [], o = [], te(n, n.__k, i || f, f, n.namespaceURI, i ? null : n.firstChild ? g.call(n.childNodes) : null, a, i ? i.__e : n.firstChild, r, o), N(a, n.__k, o), n.__k.props.children = null;
+	t.__ && t.__(e, n), n.nodeType == 9 && (n = n.documentElement), i = (r = e && 32 & e.__u) ? null : n.__k, n.__k = y(b, { children: [e] }), a = [], o = [], N(n, n.__k, i || f, f, n.namespaceURI, i ? null : n.firstChild ? g.call(n.childNodes) : null, a, i ? i.__e : n.firstChild, r, o), P(a, n.__k, o), n.__k.props.children = null;
 }
 t = { __e: function(e, t, n, r) {
 	for (var i, o, s; t = t.__;) if ((i = t.__c) && !(1 & i.__g)) {
@@ -1532,7 +1532,7 @@ function _a(e) {
 		}
 		let M = A;
 		i && t == 1 && (M = b + x, w(E, M, O));
-		let [ee, te] = Ji(e, a);
+		let [ee, N] = Ji(e, a);
 		if (c.fill != null || ee != 0) {
 			let t = T.fill = new Path2D(E), n = C(c.fillTo(e, a, c.min, c.max, ee));
 			w(t, M, n), w(t, j, n);
@@ -1545,7 +1545,7 @@ function _a(e) {
 				e[0] += p, e[1] += m;
 			}), T.gaps = i = c.gaps(e, a, o, s, i), T.clip = Zi(i, d.ori, h, g, _, v);
 		}
-		return te != 0 && (T.band = te == 2 ? [Xi(e, a, o, s, E, -1), Xi(e, a, o, s, E, 1)] : Xi(e, a, o, s, E, te)), T;
+		return N != 0 && (T.band = N == 2 ? [Xi(e, a, o, s, E, -1), Xi(e, a, o, s, E, 1)] : Xi(e, a, o, s, E, N)), T;
 	});
 }
 function va(e, t, n, r, i, a, o = On) {
@@ -1573,9 +1573,9 @@ function ya(e) {
 	return (e, t, i, p) => qi(e, t, (m, h, g, _, v, y, b, x, S, C, w) => {
 		let T = m.pxRound, E = n, D = r * W, O = s * W, k = c * W, A, j;
 		_.ori == 0 ? [A, j] = a(e, t) : [j, A] = a(e, t);
-		let M = _.dir * (_.ori == 0 ? 1 : -1), ee = _.ori == 0 ? oa : sa, te = _.ori == 0 ? u : (e, t, n, r, i, a, o) => {
+		let M = _.dir * (_.ori == 0 ? 1 : -1), ee = _.ori == 0 ? oa : sa, N = _.ori == 0 ? u : (e, t, n, r, i, a, o) => {
 			u(e, t, n, i, r, o, a);
-		}, ne = K(e.bands, qn).find((e) => e.series[0] == t), re = ne == null ? 0 : ne.dir, N = m.fillTo(e, t, m.min, m.max, re), P = T(b(N, v, w, S)), F, I, ie, L = C, R = T(m.width * W), z = !1, ae = null, oe = null, se = null, ce = null;
+		}, te = K(e.bands, qn).find((e) => e.series[0] == t), ne = te == null ? 0 : te.dir, P = m.fillTo(e, t, m.min, m.max, ne), re = T(b(P, v, w, S)), F, I, ie, L = C, R = T(m.width * W), z = !1, ae = null, oe = null, se = null, ce = null;
 		d != null && (R == 0 || f != null) && (z = !0, ae = d.values(e, t, i, p), oe = /* @__PURE__ */ new Map(), new Set(ae).forEach((e) => {
 			e != null && oe.set(e, new Path2D());
 		}), R > 0 && (se = f.values(e, t, i, p), ce = /* @__PURE__ */ new Map(), new Set(se).forEach((e) => {
@@ -1598,7 +1598,7 @@ function ya(e) {
 			gaps: null,
 			flags: 0
 		}, me = z ? null : new Path2D(), he = null;
-		if (ne != null) he = e.data[ne.series[1]];
+		if (te != null) he = e.data[te.series[1]];
 		else {
 			let { y0: n, y1: r } = l;
 			n != null && r != null && (g = r.values(e, t, i, p), he = n.values(e, t, i, p));
@@ -1610,12 +1610,12 @@ function ya(e) {
 			if (he != null) {
 				let e = he[n] ?? 0;
 				if (r - e == 0) continue;
-				P = b(e, v, w, S);
+				re = b(e, v, w, S);
 			}
-			let i = y(_.distr != 2 || l != null ? h[n] : n, _, C, x), a = b(K(r, N), v, w, S), o = T(i - F), s = T(xn(a, P)), c = T(bn(a, P)), u = s - c;
+			let i = y(_.distr != 2 || l != null ? h[n] : n, _, C, x), a = b(K(r, P), v, w, S), o = T(i - F), s = T(xn(a, re)), c = T(bn(a, re)), u = s - c;
 			if (r != null) {
 				let i = r < 0 ? _e : ge, a = r < 0 ? ge : _e;
-				z ? (R > 0 && se[n] != null && ee(ce.get(se[n]), o, c + _n(R / 2), I, xn(0, u - R), i, a), ae[n] != null && ee(oe.get(ae[n]), o, c + _n(R / 2), I, xn(0, u - R), i, a)) : ee(me, o, c + _n(R / 2), I, xn(0, u - R), i, a), te(e, t, n, o - R / 2, c, I + R, u);
+				z ? (R > 0 && se[n] != null && ee(ce.get(se[n]), o, c + _n(R / 2), I, xn(0, u - R), i, a), ae[n] != null && ee(oe.get(ae[n]), o, c + _n(R / 2), I, xn(0, u - R), i, a)) : ee(me, o, c + _n(R / 2), I, xn(0, u - R), i, a), N(e, t, n, o - R / 2, c, I + R, u);
 			}
 		}
 		return R > 0 ? pe.stroke = z ? ce : me : z || (pe._fill = m.width == 0 ? m._fill : m._stroke ?? m._fill, pe.width = 0), pe.fill = z ? oe : me, pe;
@@ -1817,24 +1817,24 @@ function Ba(e, t, n) {
 			max: t.max
 		}, t.min = t.max = null);
 	}
-	let M = e.tzDate || ((e) => new Date(vn(e / _))), ee = e.fmtDate || Sr, te = _ == 1 ? Hr(M) : Gr(M), ne = qr(M, Kr(_ == 1 ? Vr : Wr, ee)), re = Qr(M, Xr(Zr, ee)), N = [], P = r.legend = ir({}, ei, e.legend), F = r.cursor = ir({}, li, { drag: { y: i == 2 } }, e.cursor), I = P.show, ie = F.show, L = P.markers;
-	P.idxs = N, L.width = q(L.width), L.dash = q(L.dash), L.stroke = q(L.stroke), L.fill = q(L.fill);
+	let M = e.tzDate || ((e) => new Date(vn(e / _))), ee = e.fmtDate || Sr, N = _ == 1 ? Hr(M) : Gr(M), te = qr(M, Kr(_ == 1 ? Vr : Wr, ee)), ne = Qr(M, Xr(Zr, ee)), P = [], re = r.legend = ir({}, ei, e.legend), F = r.cursor = ir({}, li, { drag: { y: i == 2 } }, e.cursor), I = re.show, ie = F.show, L = re.markers;
+	re.idxs = P, L.width = q(L.width), L.dash = q(L.dash), L.stroke = q(L.stroke), L.fill = q(L.fill);
 	let R, z, ae, oe = [], se = [], ce, le = !1, ue = {};
-	if (P.live) {
+	if (re.live) {
 		let e = v[1] ? v[1].values : null;
 		le = e != null, ce = le ? e(r, 1, 0) : { _: 0 };
 		for (let e in ce) ue[e] = Ot;
 	}
 	if (I) {
-		if (R = Lt("table", rt, l), ae = Lt("tbody", null, R), P.mount(r, R), le) {
+		if (R = Lt("table", rt, l), ae = Lt("tbody", null, R), re.mount(r, R), le) {
 			z = Lt("thead", null, R, ae);
 			let e = Lt("tr", null, z);
 			for (var de in Lt("th", null, e), ce) Lt("th", ct, e).textContent = de;
-		} else Ft(R, at), P.live && Ft(R, it);
+		} else Ft(R, at), re.live && Ft(R, it);
 	}
 	let fe = { show: !0 }, pe = { show: !1 };
 	function me(e, t) {
-		if (t == 0 && (le || !P.live || i == 2)) return Jn;
+		if (t == 0 && (le || !re.live || i == 2)) return Jn;
 		let n = [], a = Lt("tr", ot, ae, ae.childNodes[t]);
 		Ft(a, e.class), e.show || Ft(a, Qe);
 		let o = Lt("th", null, a);
@@ -1850,7 +1850,7 @@ function Ba(e, t, n) {
 			if (F._lock) return;
 			Be(t);
 			let n = v.indexOf(e);
-			if ((t.ctrlKey || t.metaKey) != P.isolate) {
+			if ((t.ctrlKey || t.metaKey) != re.isolate) {
 				let e = v.some((e, t) => t > 0 && t != n && e.show);
 				v.forEach((t, r) => {
 					r > 0 && ai(r, e ? r == n ? fe : pe : fe, !0, ma.setSeries);
@@ -1948,7 +1948,7 @@ function Ba(e, t, n) {
 	let Be = (e) => {
 		F.event = e;
 	};
-	F.idxs = N, F._lock = !1;
+	F.idxs = P, F._lock = !1;
 	let Ve = F.points;
 	Ve.show = q(Ve.show), Ve.size = q(Ve.size), Ve.stroke = q(Ve.stroke), Ve.width = q(Ve.width), Ve.fill = q(Ve.fill);
 	let He = r.focus = ir({}, e.focus || { alpha: .3 }, F.focus), Ue = He.prox >= 0, gt = Ue && Ve.one, wt = [], Tt = [], Et = [];
@@ -1959,7 +1959,7 @@ function Ba(e, t, n) {
 	function Mt(e, t) {
 		if (i == 1 || t > 0) {
 			let t = i == 1 && b[e.scale].time, n = e.value;
-			e.value = t ? Qn(n) ? Qr(M, Xr(n, ee)) : n || re : n || Mi, e.label = e.label || (t ? yi : vi);
+			e.value = t ? Qn(n) ? Qr(M, Xr(n, ee)) : n || ne : n || Mi, e.label = e.label || (t ? yi : vi);
 		}
 		if (gt || t > 0) {
 			e.width = e.width == null ? 1 : e.width, e.paths = e.paths || Ta || Fn, e.fillTo = q(e.fillTo || Yi), e.pxAlign = +K(e.pxAlign, h), e.pxRound = ea(e.pxAlign), e.stroke = q(e.stroke || null), e.fill = q(e.fill || null), e._stroke = e._fill = e._paths = e._focus = null;
@@ -1976,10 +1976,10 @@ function Ba(e, t, n) {
 		}
 		if (I) {
 			let n = me(e, t);
-			oe.splice(t, 0, n[0]), se.splice(t, 0, n[1]), P.values.push(null);
+			oe.splice(t, 0, n[0]), se.splice(t, 0, n[1]), re.values.push(null);
 		}
 		if (ie) {
-			N.splice(t, 0, null);
+			P.splice(t, 0, null);
 			let n = null;
 			gt ? t == 0 && (n = kt(e, t)) : t > 0 && (n = kt(e, t)), wt.splice(t, 0, n), Tt.splice(t, 0, 0), Et.splice(t, 0, 0);
 		}
@@ -1991,11 +1991,11 @@ function Ba(e, t, n) {
 	r.addSeries = Nt;
 	function Pt(e) {
 		if (v.splice(e, 1), I) {
-			P.values.splice(e, 1), se.splice(e, 1);
+			re.values.splice(e, 1), se.splice(e, 1);
 			let t = oe.splice(e, 1)[0];
 			_e(null, t.firstChild), t.remove();
 		}
-		ie && (N.splice(e, 1), wt.splice(e, 1)[0].remove(), Tt.splice(e, 1), Et.splice(e, 1)), fa("delSeries", e);
+		ie && (P.splice(e, 1), wt.splice(e, 1)[0].remove(), Tt.splice(e, 1), Et.splice(e, 1)), fa("delSeries", e);
 	}
 	r.delSeries = Pt;
 	let zt = [
@@ -2011,9 +2011,9 @@ function Ba(e, t, n) {
 			let a = i.time;
 			e.size = q(e.size), e.space = q(e.space), e.rotate = q(e.rotate), Yn(e.incrs) && e.incrs.forEach((e) => {
 				!Un.has(e) && Un.set(e, Wn(e));
-			}), e.incrs = q(e.incrs || (i.distr == 2 ? kr : a ? _ == 1 ? Br : Ur : Ar)), e.splits = q(e.splits || (a && i.distr == 1 ? te : i.distr == 3 ? Ci : i.distr == 4 ? wi : Si)), e.stroke = q(e.stroke), e.grid.stroke = q(e.grid.stroke), e.ticks.stroke = q(e.ticks.stroke), e.border.stroke = q(e.border.stroke);
+			}), e.incrs = q(e.incrs || (i.distr == 2 ? kr : a ? _ == 1 ? Br : Ur : Ar)), e.splits = q(e.splits || (a && i.distr == 1 ? N : i.distr == 3 ? Ci : i.distr == 4 ? wi : Si)), e.stroke = q(e.stroke), e.grid.stroke = q(e.grid.stroke), e.ticks.stroke = q(e.ticks.stroke), e.border.stroke = q(e.border.stroke);
 			let o = e.values;
-			e.values = Yn(o) && !Yn(o[0]) ? q(o) : a ? Yn(o) ? qr(M, Kr(o, ee)) : Qn(o) ? Jr(M, o) : o || ne : o || xi, e.filter = q(e.filter || (i.distr >= 3 && i.log == 10 ? Ai : i.distr == 3 && i.log == 2 ? ji : Pn)), e.font = Ra(e.font), e.labelFont = Ra(e.labelFont), e._size = e.size(r, null, t, 0), e._space = e._rotate = e._incrs = e._found = e._splits = e._values = null, e._size > 0 && (zt[t] = !0, e._el = Rt(Ze, f));
+			e.values = Yn(o) && !Yn(o[0]) ? q(o) : a ? Yn(o) ? qr(M, Kr(o, ee)) : Qn(o) ? Jr(M, o) : o || te : o || xi, e.filter = q(e.filter || (i.distr >= 3 && i.log == 10 ? Ai : i.distr == 3 && i.log == 2 ? ji : Pn)), e.font = Ra(e.font), e.labelFont = Ra(e.labelFont), e._size = e.size(r, null, t, 0), e._space = e._rotate = e._incrs = e._found = e._splits = e._values = null, e._size > 0 && (zt[t] = !0, e._el = Rt(Ze, f));
 		}
 	}
 	function Ut(e, t, n, r) {
@@ -2285,8 +2285,8 @@ function Ba(e, t, n) {
 				}
 			}
 			S.show && pr(M, S.filter(r, v, e, f, x), i, n, O, T, J(S.width * W, 3), S.stroke(r, e), S.dash, S.cap);
-			let te = t.grid;
-			te.show && pr(M, te.filter(r, v, e, f, x), i, i == 0 ? 2 : 1, i == 0 ? Te : we, i == 0 ? De : Ee, J(te.width * W, 3), te.stroke(r, e), te.dash, te.cap), C.show && pr([O], [1], +(i == 0), i == 0 ? 1 : 2, i == 1 ? Te : we, i == 1 ? De : Ee, J(C.width * W, 3), C.stroke(r, e), C.dash, C.cap);
+			let N = t.grid;
+			N.show && pr(M, N.filter(r, v, e, f, x), i, i == 0 ? 2 : 1, i == 0 ? Te : we, i == 0 ? De : Ee, J(N.width * W, 3), N.stroke(r, e), N.dash, N.cap), C.show && pr([O], [1], +(i == 0), i == 0 ? 1 : 2, i == 1 ? Te : we, i == 1 ? De : Ee, J(C.width * W, 3), C.stroke(r, e), C.dash, C.cap);
 		}
 		fa("drawAxes");
 	}
@@ -2337,7 +2337,7 @@ function Ba(e, t, n) {
 			}
 			fa("setSize"), ke = !1;
 		}
-		ve > 0 && B > 0 && (d.clearRect(0, 0, u.width, u.height), fa("drawClear"), w.forEach((e) => e()), fa("draw")), Q.show && Me && (ni(Q), Me = !1), ie && je && (Ui(null, !0, !1), je = !1), P.show && P.live && Ne && (Ii(), Ne = !1), c || (c = !0, r.status = 1, fa("ready")), sn = !1, vr = !1;
+		ve > 0 && B > 0 && (d.clearRect(0, 0, u.width, u.height), fa("drawClear"), w.forEach((e) => e()), fa("draw")), Q.show && Me && (ni(Q), Me = !1), ie && je && (Ui(null, !0, !1), je = !1), re.show && re.live && Ne && (Ii(), Ne = !1), c || (c = !0, r.status = 1, fa("ready")), sn = !1, vr = !1;
 	}
 	r.redraw = (e, t) => {
 		Ae = t || !1, e === !1 ? Cr() : ii(S, D.min, D.max);
@@ -2444,17 +2444,17 @@ function Ba(e, t, n) {
 	}
 	let Oi = D.ori == 0 ? Ei : Di, ki = D.ori == 1 ? Ei : Di;
 	function Fi() {
-		if (I && P.live) for (let e = +(i == 2); e < v.length; e++) {
+		if (I && re.live) for (let e = +(i == 2); e < v.length; e++) {
 			if (e == 0 && le) continue;
-			let t = P.values[e], n = 0;
+			let t = re.values[e], n = 0;
 			for (let r in t) se[e][n++].firstChild.nodeValue = t[r];
 		}
 	}
 	function Ii(e, t) {
 		if (e != null && (e.idxs ? e.idxs.forEach((e, t) => {
-			N[t] = e;
-		}) : Zn(e.idx) || N.fill(e.idx), P.idx = N[0]), I && P.live) {
-			for (let e = 0; e < v.length; e++) (e > 0 || i == 1 && !le) && Li(e, N[e]);
+			P[t] = e;
+		}) : Zn(e.idx) || P.fill(e.idx), re.idx = P[0]), I && re.live) {
+			for (let e = 0; e < v.length; e++) (e > 0 || i == 1 && !le) && Li(e, P[e]);
 			Fi();
 		}
 		Ne = !1, t !== !1 && fa("setLegend");
@@ -2462,7 +2462,7 @@ function Ba(e, t, n) {
 	r.setLegend = Ii;
 	function Li(e, n) {
 		let i = v[e], a = e == 0 && O == 2 ? en : t[e], o;
-		le ? o = i.values(r, e, n) ?? ue : (o = i.value(r, n == null ? null : a[n], e, n), o = o == null ? ue : { _: o }), P.values[e] = o;
+		le ? o = i.values(r, e, n) ?? ue : (o = i.value(r, n == null ? null : a[n], e, n), o = o == null ? ue : { _: o }), re.values[e] = o;
 	}
 	function Ui(e, n, a) {
 		Lr = Y, Rr = X, [Y, X] = F.move(r, Y, X), F.left = Y, F.top = X, ie && (jr && Bt(jr, vn(Y), 0, V, H), Mr && Bt(Mr, 0, vn(X), V, H));
@@ -2475,14 +2475,14 @@ function Ba(e, t, n) {
 				let t = wt[e];
 				t != null && Bt(t, -10, -10, V, H);
 			}
-			Ue && ai(null, mi, !0, e == null && ma.setSeries), P.live && (N.fill(o), Ne = !0);
+			Ue && ai(null, mi, !0, e == null && ma.setSeries), re.live && (P.fill(o), Ne = !0);
 		} else {
 			let e, n, a;
 			i == 1 && (e = D.ori == 0 ? Y : X, n = gi(e, S), o = F.idx = Yt(n, t[0], Zt, Qt), a = k(t[0][o], D, c, 0));
 			let s = -10, u = -10, d = 0, f = 0, p = !0, m = "", h = "";
 			for (let e = +(i == 2); e < v.length; e++) {
-				let g = v[e], _ = N[e], y = _ == null ? null : i == 1 ? t[e][_] : t[e][1][_], x = F.dataIdx(r, e, o, n), S = x == null ? null : i == 1 ? t[e][x] : t[e][1][x];
-				if (Ne = Ne || S != y || x != _, N[e] = x, e > 0 && g.show) {
+				let g = v[e], _ = P[e], y = _ == null ? null : i == 1 ? t[e][_] : t[e][1][_], x = F.dataIdx(r, e, o, n), S = x == null ? null : i == 1 ? t[e][x] : t[e][1][x];
+				if (Ne = Ne || S != y || x != _, P[e] = x, e > 0 && g.show) {
 					let n = x == null ? -10 : x == o ? a : k(i == 1 ? t[0][x] : t[e][0][x], D, c, 0), _ = S == null ? -10 : A(S, i == 1 ? b[g.scale] : b[g.facets[1].scale], l, 0);
 					if (Ue && S != null) {
 						let t = D.ori == 1 ? Y : X, n = gn(He.dist(r, e, x, _, t));
@@ -2552,7 +2552,7 @@ function Ba(e, t, n) {
 				pi == null ? di <= t && ai(fi, mi, !0, e) : di > t ? ai(null, mi, !0, e) : fi != pi && ai(fi, mi, !0, e);
 			}
 		}
-		Ne && (P.idx = o, Ii()), n !== !1 && fa("setCursor");
+		Ne && (re.idx = o, Ii()), n !== !1 && fa("setCursor");
 	}
 	let qi = null;
 	Object.defineProperty(r, "rect", { get() {
@@ -2615,7 +2615,7 @@ function Ba(e, t, n) {
 			let e = !0, t = !0, n, r;
 			D.ori == 0 ? (n = Yr, r = $r) : (n = $r, r = Yr), n && r && (e = Y <= 10 || Y >= V - 10, t = X <= 10 || X >= H - 10), n && e && (Y = Y < Fr ? 0 : V), r && t && (X = X < Ir ? 0 : H), Ui(null, !0, !0), Z = !1;
 		}
-		Y = -10, X = -10, N.fill(null), Ui(null, !0, !0), s && (Z = s);
+		Y = -10, X = -10, P.fill(null), Ui(null, !0, !0), s && (Z = s);
 	}
 	function ca(e, t, n, i, a, o, s) {
 		F._lock || (Be(e), dn(), $i(), e != null && _a(Ct, r, Y, X, V, H, null));
@@ -3265,8 +3265,11 @@ function jo({ curves: e }) {
 	});
 }
 // src/Picker.tsx
-var Mo = 200;
-function No({ to: e, run: t, onPlane: n, onClose: r }) {
+var Mo = 200, No = {
+	start: 0,
+	count: Mo
+};
+function Po({ to: e, run: t, onPlane: n, onClose: r }) {
 	let i = U(null), [a, o] = B(null), [s, c] = B(null), [l, u] = B([]), [d, f] = B(0), [p, m] = B("");
 	H(() => i.current?.showModal(), []), H(() => {
 		Pe(e, "/api/images", {
@@ -3299,7 +3302,7 @@ function No({ to: e, run: t, onPlane: n, onClose: r }) {
 			}),
 			/* @__PURE__ */ $("div", {
 				class: "sheet",
-				children: a && [...Array(a.count).keys()].map((e) => /* @__PURE__ */ $(Fo, {
+				children: a && [...Array(a.count).keys()].map((e) => /* @__PURE__ */ $(Io, {
 					images: a,
 					sheet: s,
 					i: e,
@@ -3340,12 +3343,12 @@ function No({ to: e, run: t, onPlane: n, onClose: r }) {
 		]
 	});
 }
-var Po = 36;
-function Fo({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
+var Fo = 36;
+function Io({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
 	let a = e.labels?.[n], o = t ? {
 		backgroundImage: `url("${t}")`,
-		backgroundSize: `${Po * e.columns}px auto`,
-		backgroundPosition: `-${Po * (n % e.columns)}px -${Po * Math.floor(n / e.columns)}px`
+		backgroundSize: `${Fo * e.columns}px auto`,
+		backgroundPosition: `-${Fo * (n % e.columns)}px -${Fo * Math.floor(n / e.columns)}px`
 	} : {}, s = `image ${e.start + n}${a === void 0 ? "" : `, class ${a}`}`;
 	return /* @__PURE__ */ $("button", {
 		type: "button",
@@ -3359,7 +3362,7 @@ function Fo({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
 	});
 }
 // src/downloads.ts
-var Io = (/* @__PURE__ */ e(((e) => {
+var Lo = (/* @__PURE__ */ e(((e) => {
 	var t = Object.defineProperty;
 	((e) => t(e, "__esModule", { value: !0 }))(e), ((e, n) => {
 		for (var r in n) t(e, r, {
@@ -3577,8 +3580,8 @@ var Io = (/* @__PURE__ */ e(((e) => {
 			u && (O.ac = S * (j * O.ac + M * A.ac)), O.rc = S * (j * O.rc + M * A.rc), O.gc = S * (j * O.gc + M * A.gc), O.bc = S * (j * O.bc + M * A.bc), O.cnt += A.cnt, O.mtm = ++x, d[A.bk].fw = A.fw, d[A.fw].bk = A.bk, A.mtm = _;
 		}
 		let ee = [];
-		var te = 0;
-		for (x = 0;; ++te) {
+		var N = 0;
+		for (x = 0;; ++N) {
 			let e = f(Math.round(d[x].rc), 0, 255), t = f(Math.round(d[x].gc), 0, 255), n = f(Math.round(d[x].bc), 0, 255), r = 255;
 			u && (r = f(Math.round(d[x].ac), 0, 255), s && (r = r <= (typeof s == "number" ? s : 127) ? 0 : 255), i && r <= o && (e = t = n = a, r = 0));
 			let c = u ? [
@@ -3725,35 +3728,35 @@ var Io = (/* @__PURE__ */ e(((e) => {
 				let { transparent: o = !1, transparentIndex: f = 0, delay: p = 0, palette: m = null, repeat: h = 0, colorDepth: g = 8, dispose: _ = -1 } = r, v = !1;
 				if (i ? u ||= (v = !0, d(), !0) : v = !!r.first, t = Math.max(0, Math.floor(t)), n = Math.max(0, Math.floor(n)), v) {
 					if (!m) throw Error("First frame must include a { palette } option");
-					M(a, t, n, m, g), te(a, m), h >= 0 && ee(a, h);
+					M(a, t, n, m, g), N(a, m), h >= 0 && ee(a, h);
 				}
 				let y = Math.round(p / 10);
 				j(a, _, y, o, f);
 				let b = !!m && !v;
-				ne(a, t, n, b ? m : null), b && te(a, m), re(a, e, t, n, g, s, c, l);
+				te(a, t, n, b ? m : null), b && N(a, m), ne(a, e, t, n, g, s, c, l);
 			}
 		};
 		function d() {
-			P(a, "GIF89a");
+			re(a, "GIF89a");
 		}
 	}
 	function j(e, t, n, r, i) {
 		e.writeByte(33), e.writeByte(249), e.writeByte(4), i < 0 && (i = 0, r = !1);
 		var a, o;
-		r ? (a = 1, o = 2) : (a = 0, o = 0), t >= 0 && (o = t & 7), o <<= 2, e.writeByte(o | 0 | a), N(e, n), e.writeByte(i || 0), e.writeByte(0);
+		r ? (a = 1, o = 2) : (a = 0, o = 0), t >= 0 && (o = t & 7), o <<= 2, e.writeByte(o | 0 | a), P(e, n), e.writeByte(i || 0), e.writeByte(0);
 	}
 	function M(e, t, n, r, i = 8) {
 		let a = F(r.length) - 1, o = i - 1 << 4 | 128 | a;
-		N(e, t), N(e, n), e.writeBytes([
+		P(e, t), P(e, n), e.writeBytes([
 			o,
 			0,
 			0
 		]);
 	}
 	function ee(e, t) {
-		e.writeByte(33), e.writeByte(255), e.writeByte(11), P(e, "NETSCAPE2.0"), e.writeByte(3), e.writeByte(1), N(e, t), e.writeByte(0);
+		e.writeByte(33), e.writeByte(255), e.writeByte(11), re(e, "NETSCAPE2.0"), e.writeByte(3), e.writeByte(1), P(e, t), e.writeByte(0);
 	}
-	function te(e, t) {
+	function N(e, t) {
 		let n = 1 << F(t.length);
 		for (let r = 0; r < n; r++) {
 			let n = [
@@ -3764,19 +3767,19 @@ var Io = (/* @__PURE__ */ e(((e) => {
 			r < t.length && (n = t[r]), e.writeByte(n[0]), e.writeByte(n[1]), e.writeByte(n[2]);
 		}
 	}
-	function ne(e, t, n, r) {
-		if (e.writeByte(44), N(e, 0), N(e, 0), N(e, t), N(e, n), r) {
+	function te(e, t, n, r) {
+		if (e.writeByte(44), P(e, 0), P(e, 0), P(e, t), P(e, n), r) {
 			let t = F(r.length) - 1;
 			e.writeByte(128 | t);
 		} else e.writeByte(0);
 	}
-	function re(e, t, n, r, i = 8, a, o, s) {
+	function ne(e, t, n, r, i = 8, a, o, s) {
 		c(n, r, t, i, e, a, o, s);
 	}
-	function N(e, t) {
+	function P(e, t) {
 		e.writeByte(t & 255), e.writeByte(t >> 8 & 255);
 	}
-	function P(e, t) {
+	function re(e, t) {
 		for (var n = 0; n < t.length; n++) e.writeByte(t.charCodeAt(n));
 	}
 	function F(e) {
@@ -3784,17 +3787,17 @@ var Io = (/* @__PURE__ */ e(((e) => {
 	}
 	var I = A;
 })))();
-function Lo(e, t, n = "text/plain") {
+function Ro(e, t, n = "text/plain") {
 	let r = document.createElement("a");
 	r.href = URL.createObjectURL(typeof e == "string" ? new Blob([e], { type: n }) : e), r.download = t, r.click(), setTimeout(() => URL.revokeObjectURL(r.href), 1e4);
 }
-function Ro(e, t) {
-	e.toBlob((e) => e && Lo(e, t));
+function zo(e, t) {
+	e.toBlob((e) => e && Ro(e, t));
 }
-function zo(e) {
+function Bo(e) {
 	let { x: t, y: n, scale: r } = e.window, i = ["cell,x,y,area,class,gradient_norm,pattern,layer,corners"];
 	for (let a = 0; a < e.cells; a++) {
-		let o = Vo(e, a), [s, c] = [0, 1].map((e) => o.reduce((t, n) => t + n[e], 0) / o.length), l = [
+		let o = Ho(e, a), [s, c] = [0, 1].map((e) => o.reduce((t, n) => t + n[e], 0) / o.length), l = [
 			t + r * s,
 			n + r * c,
 			e.area[a] * r * r,
@@ -3811,14 +3814,14 @@ function zo(e) {
 	}
 	return `${i.join("\n")}\n`;
 }
-function Bo(e, t, n, r = 800) {
+function Vo(e, t, n, r = 800) {
 	let i = Math.round(r * t.hy / t.hx), { scale: a } = e.window, o = (n) => (.5 * r * (1 + (n * a + e.window.x - t.x) / t.hx)).toFixed(2), s = (n) => (.5 * i * (1 - (n * a + e.window.y - t.y) / t.hy)).toFixed(2), { rgba: c } = to(e, n.colouring, n.dark), l = /* @__PURE__ */ new Map();
 	for (let t = 0; t < e.cells; t++) {
 		let n = Za([
 			c[4 * t],
 			c[4 * t + 1],
 			c[4 * t + 2]
-		]), r = `M${Vo(e, t).map(([e, t]) => `${o(e)} ${s(t)}`).join("L")}Z`;
+		]), r = `M${Ho(e, t).map(([e, t]) => `${o(e)} ${s(t)}`).join("L")}Z`;
 		l.set(n, [...l.get(n) ?? [], r]);
 	}
 	let u = /* @__PURE__ */ new Map();
@@ -3839,17 +3842,17 @@ function Bo(e, t, n, r = 800) {
 		"</svg>\n"
 	].join("\n");
 }
-function Vo(e, t) {
+function Ho(e, t) {
 	return [...e.corners.subarray(e.offsets[t], e.offsets[t + 1])].map((t) => [e.vertices[2 * t], e.vertices[2 * t + 1]]);
 }
-async function Ho(e, t, n, r) {
-	let i = (0, Io.GIFEncoder)(), a = document.createElement("canvas");
+async function Uo(e, t, n, r) {
+	let i = (0, Lo.GIFEncoder)(), a = document.createElement("canvas");
 	a.width = 480, a.height = Math.round(480 * e.height / e.width);
 	let o = a.getContext("2d", { willReadFrequently: !0 });
 	for (let [s, c] of t.entries()) {
 		await n(c), o.drawImage(e, 0, 0, a.width, a.height), o.font = "14px sans-serif", o.fillStyle = "#ffffffcc", o.fillRect(4, a.height - 24, 16 + o.measureText(`step ${c}`).width, 20), o.fillStyle = "#000", o.fillText(`step ${c}`, 12, a.height - 9);
-		let { data: l } = o.getImageData(0, 0, a.width, a.height), u = (0, Io.quantize)(l, 256);
-		i.writeFrame((0, Io.applyPalette)(l, u), a.width, a.height, {
+		let { data: l } = o.getImageData(0, 0, a.width, a.height), u = (0, Lo.quantize)(l, 256);
+		i.writeFrame((0, Lo.applyPalette)(l, u), a.width, a.height, {
 			palette: u,
 			delay: s === t.length - 1 ? 2e3 : 250
 		}), r(s + 1);
@@ -3857,7 +3860,7 @@ async function Ho(e, t, n, r) {
 	return i.finish(), new Blob([i.bytes()], { type: "image/gif" });
 }
 // src/Legend.tsx
-function Uo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: a, onHidden: o, onDecision: s }) {
+function Wo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: a, onHidden: o, onDecision: s }) {
 	let c = a ? [
 		22,
 		24,
@@ -3866,7 +3869,7 @@ function Uo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 		255,
 		255,
 		255
-	], l = e.kind === "cells" ? Wo(e.edge_layer) : [], u = e.kind === "cells" && n === "class" && e.class ? Wo(e.class, -1) : [], d = (e) => o(r.includes(e) ? r.filter((t) => t !== e) : [...r, e]);
+	], l = e.kind === "cells" ? Go(e.edge_layer) : [], u = e.kind === "cells" && n === "class" && e.class ? Go(e.class, -1) : [], d = (e) => o(r.includes(e) ? r.filter((t) => t !== e) : [...r, e]);
 	return /* @__PURE__ */ $("div", {
 		class: "legend",
 		children: [
@@ -3878,7 +3881,7 @@ function Uo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 						checked: !r.includes(t),
 						onChange: () => d(t)
 					}),
-					/* @__PURE__ */ $(Go, { colour: Za(Qa(t, e.layers, a)) }),
+					/* @__PURE__ */ $(Ko, { colour: Za(Qa(t, e.layers, a)) }),
 					" layer ",
 					t
 				] }, t)),
@@ -3888,7 +3891,7 @@ function Uo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 						checked: i,
 						onChange: () => s(!i)
 					}),
-					/* @__PURE__ */ $(Go, {
+					/* @__PURE__ */ $(Ko, {
 						colour: "#d62728",
 						width: 3
 					}),
@@ -3906,17 +3909,17 @@ function Uo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 					e.classes[t] ?? t
 				] }, t))
 			}),
-			t && /* @__PURE__ */ $(Ko, {
+			t && /* @__PURE__ */ $(qo, {
 				scale: t,
 				ground: [...c]
 			})
 		]
 	});
 }
-function Wo(e, t = 0) {
+function Go(e, t = 0) {
 	return [...new Set(Array.from(e))].filter((e) => e > t).sort((e, t) => e - t);
 }
-function Go({ colour: e, width: t = 2 }) {
+function Ko({ colour: e, width: t = 2 }) {
 	return /* @__PURE__ */ $("svg", {
 		width: "20",
 		height: "8",
@@ -3931,7 +3934,7 @@ function Go({ colour: e, width: t = 2 }) {
 		})
 	});
 }
-function Ko({ scale: e, ground: t }) {
+function qo({ scale: e, ground: t }) {
 	let n = [
 		0,
 		.25,
@@ -3957,7 +3960,7 @@ function Ko({ scale: e, ground: t }) {
 	});
 }
 // src/locating.ts
-var qo = 64, Jo = class {
+var Jo = 64, Yo = class {
 	cells;
 	fields;
 	starts;
@@ -3966,7 +3969,7 @@ var qo = 64, Jo = class {
 	constructor(e) {
 		this.cells = e;
 		let { hx: t, hy: n, scale: r } = e.window;
-		this.low = [-t / r, -n / r], this.size = [2 * t / r / qo, 2 * n / r / qo];
+		this.low = [-t / r, -n / r], this.size = [2 * t / r / Jo, 2 * n / r / Jo];
 		let i = new Uint8Array(4 * e.cells), a = /* @__PURE__ */ new Uint32Array(4097);
 		for (let t = 0; t < e.cells; t++) {
 			let e = this.box(t);
@@ -3979,8 +3982,8 @@ var qo = 64, Jo = class {
 	}
 	at(e, t) {
 		let n = Math.floor((e - this.low[0]) / this.size[0]), r = Math.floor((t - this.low[1]) / this.size[1]);
-		if (n < 0 || r < 0 || n >= qo || r >= qo) return -1;
-		let i = r * qo + n;
+		if (n < 0 || r < 0 || n >= Jo || r >= Jo) return -1;
+		let i = r * Jo + n;
 		for (let n = this.starts[i]; n < this.starts[i + 1]; n++) if (this.holds(this.fields[n], e, t)) return this.fields[n];
 		return -1;
 	}
@@ -4017,10 +4020,10 @@ var qo = 64, Jo = class {
 		];
 	}
 	each([e, t, n, r], i) {
-		for (let a = t; a <= r; a++) for (let t = e; t <= n; t++) i(a * qo + t);
+		for (let a = t; a <= r; a++) for (let t = e; t <= n; t++) i(a * Jo + t);
 	}
 };
-function Yo(e) {
+function Xo(e) {
 	let t = new Uint32Array(e.cells + 1), n = (t) => e.edge_site[t] >= 0, r = (t) => {
 		for (let r = 0; r < e.edge_site.length; r++) for (let i of [0, 1]) {
 			let a = e.edge_cells[2 * r + i];
@@ -4035,10 +4038,10 @@ function Yo(e) {
 		edges: i
 	};
 }
-function Xo(e, t, n, r, i) {
+function Zo(e, t, n, r, i) {
 	let a = null;
 	for (let o = t.starts[n]; o < t.starts[n + 1]; o++) {
-		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = Zo(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
+		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = Qo(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
 		(!a || l < a.distance) && (a = {
 			edge: n,
 			distance: l
@@ -4046,19 +4049,19 @@ function Xo(e, t, n, r, i) {
 	}
 	return a;
 }
-function Zo(e, t, n, r, i, a) {
+function Qo(e, t, n, r, i, a) {
 	let [o, s] = [i - n, a - r], c = o * o + s * s, l = c ? Math.min(Math.max(((e - n) * o + (t - r) * s) / c, 0), 1) : 0;
 	return Math.hypot(e - n - l * o, t - r - l * s);
 }
-function Qo(e, t) {
+function $o(e, t) {
 	let n = [];
 	for (let r of [...t].reverse()) n.unshift(e % r), e = Math.floor(e / r);
 	return n.length === 1 ? String(n[0]) : `(${n.join(", ")})`;
 }
 // src/Marks.tsx
-var $o = 2e3;
-function es({ plane: e, window: t, size: n, points: r, picture: i }) {
-	let a = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], o = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, s = r ? Math.max(...r.distance, 1e-12) : 1, c = r ? [...r.distance.keys()].filter((e) => o(a(r.place[2 * e], r.place[2 * e + 1]))).slice(0, $o) : [];
+var es = 2e3;
+function ts({ plane: e, window: t, size: n, points: r, picture: i }) {
+	let a = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], o = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, s = r ? Math.max(...r.distance, 1e-12) : 1, c = r ? [...r.distance.keys()].filter((e) => o(a(r.place[2 * e], r.place[2 * e + 1]))).slice(0, es) : [];
 	return /* @__PURE__ */ $("svg", {
 		class: "marks",
 		width: n[0],
@@ -4076,7 +4079,7 @@ function es({ plane: e, window: t, size: n, points: r, picture: i }) {
 			}, e);
 		}), e.anchors.map((e, t) => {
 			let r = a(...e.place);
-			return o(r) && /* @__PURE__ */ $(ts, {
+			return o(r) && /* @__PURE__ */ $(ns, {
 				anchor: e,
 				place: r,
 				picture: i,
@@ -4085,12 +4088,12 @@ function es({ plane: e, window: t, size: n, points: r, picture: i }) {
 		})]
 	});
 }
-function ts({ anchor: e, place: [t, n], right: r, picture: i }) {
+function ns({ anchor: e, place: [t, n], right: r, picture: i }) {
 	let [a, o] = B(null);
 	H(() => {
 		let t = !0;
-		return e.index !== null && i(e.index).then((e) => t && o(e)), () => void (t = !1);
-	}, [e.index]);
+		return e.index !== null && i && i(e.index).then((e) => t && o(e)), () => void (t = !1);
+	}, [e.index, i !== null]);
 	let s = r ? t + 8 : t - 42;
 	return /* @__PURE__ */ $("g", {
 		class: "anchor",
@@ -4123,7 +4126,7 @@ function ts({ anchor: e, place: [t, n], right: r, picture: i }) {
 	});
 }
 // src/scene.ts
-var ns = 2048, rs = `#version 300 es
+var rs = 2048, is = `#version 300 es
 precision highp float;
 precision highp sampler2D;
 layout(location = 0) in vec2 place;
@@ -4132,9 +4135,9 @@ uniform vec4 map; // factor x, y and shift x, y
 uniform sampler2D colours;
 flat out vec4 colour;
 void main() {
-  colour = texelFetch(colours, ivec2(int(cell) % ${ns}, int(cell) / ${ns}), 0);
+  colour = texelFetch(colours, ivec2(int(cell) % ${rs}, int(cell) / ${rs}), 0);
   gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0);
-}`, is = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec4 ends; // of an edge\nlayout(location = 1) in float layer;\nuniform vec4 map;\nuniform vec2 pixel; // half the canvas in pixels\nuniform vec4 colours[64];\nuniform float width;\nflat out vec4 colour;\nout float across;\nvoid main() {\n  vec2 a = ends.xy * map.xy + map.zw, b = ends.zw * map.xy + map.zw;\n  vec2 along = (b - a) * pixel;\n  float size = length(along);\n  vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);\n  bool end = gl_VertexID == 1 || gl_VertexID == 3;\n  across = gl_VertexID < 2 ? -1.0 : 1.0;\n  colour = colours[int(layer)];\n  float thick = colour.a > 0.0 ? 0.5 * width * colour.a + 0.5 : 0.0;\n  across *= thick;\n  gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);\n  colour = vec4(colour.rgb, thick);\n}", as = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", os = "#version 300 es\nprecision highp float;\nflat in vec4 colour; // alpha is half the thickness\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(colour.a - abs(across), 0.0, 1.0);\n  shown = vec4(colour.rgb * cover, cover);\n}", ss = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", cs = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", ls = class {
+}`, as = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec4 ends; // of an edge\nlayout(location = 1) in float layer;\nuniform vec4 map;\nuniform vec2 pixel; // half the canvas in pixels\nuniform vec4 colours[64];\nuniform float width;\nflat out vec4 colour;\nout float across;\nvoid main() {\n  vec2 a = ends.xy * map.xy + map.zw, b = ends.zw * map.xy + map.zw;\n  vec2 along = (b - a) * pixel;\n  float size = length(along);\n  vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);\n  bool end = gl_VertexID == 1 || gl_VertexID == 3;\n  across = gl_VertexID < 2 ? -1.0 : 1.0;\n  colour = colours[int(layer)];\n  float thick = colour.a > 0.0 ? 0.5 * width * colour.a + 0.5 : 0.0;\n  across *= thick;\n  gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);\n  colour = vec4(colour.rgb, thick);\n}", os = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", ss = "#version 300 es\nprecision highp float;\nflat in vec4 colour; // alpha is half the thickness\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(colour.a - abs(across), 0.0, 1.0);\n  shown = vec4(colour.rgb * cover, cover);\n}", cs = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", ls = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", us = class {
 	canvas;
 	gl;
 	fill;
@@ -4150,7 +4153,7 @@ void main() {
 			premultipliedAlpha: !0
 		});
 		if (!t) throw Error("this browser has no WebGL 2, which the explorer draws with");
-		this.gl = t, this.fill = ms(t, rs, as), this.line = ms(t, is, os), this.picture = ms(t, ss, cs);
+		this.gl = t, this.fill = hs(t, is, os), this.line = hs(t, as, ss), this.picture = hs(t, cs, ls);
 	}
 	get content() {
 		return this.loaded?.content ?? null;
@@ -4164,7 +4167,7 @@ void main() {
 		this.scale = r.scale;
 		let { gl: i } = this;
 		i.bindTexture(i.TEXTURE_2D, n);
-		let [a, o] = t.kind === "cells" ? [ns, Math.max(1, Math.ceil(t.cells / ns))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
+		let [a, o] = t.kind === "cells" ? [rs, Math.max(1, Math.ceil(t.cells / rs))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
 		s.set(r.rgba), i.texImage2D(i.TEXTURE_2D, 0, i.RGBA, a, o, 0, i.RGBA, i.UNSIGNED_BYTE, s);
 	}
 	draw(e, t) {
@@ -4196,14 +4199,14 @@ void main() {
 		}
 		f(this.fill), n.drawElements(n.TRIANGLES, i.corners, n.UNSIGNED_INT, 0), n.enable(n.BLEND), n.blendFunc(n.ONE, n.ONE_MINUS_SRC_ALPHA), f(this.line);
 		let p = devicePixelRatio || 1;
-		n.uniform2f(n.getUniformLocation(this.line, "pixel"), r.width / 2, r.height / 2), this.strokes(i.lines, i.edges, ds(i.content, t), p), t.decision && i.decision && this.strokes(i.decision, i.segments, [fs(Ua)], 2.5 * p), n.disable(n.BLEND);
+		n.uniform2f(n.getUniformLocation(this.line, "pixel"), r.width / 2, r.height / 2), this.strokes(i.lines, i.edges, fs(i.content, t), p), t.decision && i.decision && this.strokes(i.decision, i.segments, [ps(Ua)], 2.5 * p), n.disable(n.BLEND);
 	}
 	strokes(e, t, n, r) {
 		let { gl: i } = this;
 		i.bindVertexArray(e), i.uniform4fv(i.getUniformLocation(this.line, "colours"), new Float32Array(n.flat())), i.uniform1f(i.getUniformLocation(this.line, "width"), r), i.drawArraysInstanced(i.TRIANGLE_STRIP, 0, 4, t);
 	}
 	loadedCells(e) {
-		let { gl: t } = this, { places: n, owners: r, triangles: i } = us(e), a = [], o = (e, n) => {
+		let { gl: t } = this, { places: n, owners: r, triangles: i } = ds(e), a = [], o = (e, n) => {
 			let r = t.createBuffer();
 			a.push(r), t.bindBuffer(e, r), t.bufferData(e, n, t.STATIC_DRAW);
 		}, s = t.createVertexArray();
@@ -4222,7 +4225,7 @@ void main() {
 			edges: l,
 			decision: p,
 			segments: f,
-			colours: ps(t, t.NEAREST),
+			colours: ms(t, t.NEAREST),
 			buffers: a
 		};
 	}
@@ -4247,7 +4250,7 @@ void main() {
 			edges: 0,
 			decision: null,
 			segments: 0,
-			colours: ps(t, t.LINEAR),
+			colours: ms(t, t.LINEAR),
 			buffers: [c]
 		};
 	}
@@ -4260,7 +4263,7 @@ void main() {
 		].forEach((t) => e.deleteVertexArray(t)), e.deleteTexture(t.colours), this.loaded = null);
 	}
 };
-function us(e) {
+function ds(e) {
 	let t = e.corners.length, n = new Float32Array(2 * t), r = new Uint32Array(t), i = new Uint32Array(3 * Math.max(0, t - 2 * e.cells)), a = 0;
 	for (let t = 0; t < e.cells; t++) {
 		let [o, s] = [e.offsets[t], e.offsets[t + 1]];
@@ -4272,7 +4275,7 @@ function us(e) {
 		triangles: i
 	};
 }
-function ds(e, t) {
+function fs(e, t) {
 	let n = [[
 		0,
 		0,
@@ -4285,18 +4288,18 @@ function ds(e, t) {
 	}
 	return n;
 }
-function fs(e) {
+function ps(e) {
 	return [
 		1,
 		3,
 		5
 	].map((t) => parseInt(e.slice(t, t + 2), 16) / 255).concat(1);
 }
-function ps(e, t) {
+function ms(e, t) {
 	let n = e.createTexture();
 	return e.bindTexture(e.TEXTURE_2D, n), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MIN_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MAG_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_S, e.CLAMP_TO_EDGE), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_T, e.CLAMP_TO_EDGE), n;
 }
-function ms(e, t, n) {
+function hs(e, t, n) {
 	let r = e.createProgram();
 	for (let [i, a] of [[e.VERTEX_SHADER, t], [e.FRAGMENT_SHADER, n]]) {
 		let t = e.createShader(i);
@@ -4307,7 +4310,7 @@ function ms(e, t, n) {
 	return r;
 }
 // src/viewport.ts
-function hs(e) {
+function gs(e) {
 	let { x: t, y: n, hx: r, hy: i } = e.window;
 	return {
 		x: t,
@@ -4315,7 +4318,7 @@ function hs(e) {
 		h: Math.max(r, i)
 	};
 }
-function gs(e, t) {
+function _s(e, t) {
 	return {
 		x: e.x,
 		y: e.y,
@@ -4323,8 +4326,8 @@ function gs(e, t) {
 		hy: e.h * Math.max(1, 1 / t)
 	};
 }
-function _s(e, t, n, r, i, a) {
-	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = gs(e, i), c = gs({
+function vs(e, t, n, r, i, a) {
+	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = _s(e, i), c = _s({
 		...e,
 		h: o
 	}, i);
@@ -4334,26 +4337,26 @@ function _s(e, t, n, r, i, a) {
 		h: o
 	};
 }
-function vs(e, t) {
+function ys(e, t) {
 	return Math.abs(t.x - e.x) + t.hx <= e.hx * (1 + 1e-9) && Math.abs(t.y - e.y) + t.hy <= e.hy * (1 + 1e-9);
 }
-var ys = 1.5, bs = 8;
-function xs(e, t) {
+var bs = 1.5, xs = 8;
+function Ss(e, t) {
 	let { hx: n, hy: r } = e;
 	return {
 		...e,
-		hx: Math.min(n * ys, t.most),
-		hy: Math.min(r * ys, t.most)
+		hx: Math.min(n * bs, t.most),
+		hy: Math.min(r * bs, t.most)
 	};
 }
-function Ss(e, t, n) {
+function Cs(e, t, n) {
 	let r = Math.max(e.hx / t.hx, e.hy / t.hy);
-	return vs(e, t) && r <= (n ? bs : ys * 1.01);
+	return ys(e, t) && r <= (n ? xs : bs * 1.01);
 }
 // src/PlaneView.tsx
-var Cs = 60, ws = .15;
-function Ts(e) {
-	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? hs(t), y = c[0] / c[1], b = gs(v, y), x = be(() => ({
+var ws = 60, Ts = .15;
+function Es(e) {
+	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? gs(t), y = c[0] / c[1], b = _s(v, y), x = be(() => ({
 		colouring: n,
 		hidden: new Set(r),
 		decision: i,
@@ -4363,11 +4366,13 @@ function Ts(e) {
 		r,
 		i,
 		a
-	]), S = be(() => u?.kind === "cells" ? new Jo(u) : null, [u]), C = be(() => u?.kind === "cells" ? Yo(u) : null, [u]);
+	]), S = U(x);
+	S.current = x;
+	let C = be(() => u?.kind === "cells" ? new Yo(u) : null, [u]), w = be(() => u?.kind === "cells" ? Xo(u) : null, [u]);
 	ye(() => {
 		let e = o.current;
 		try {
-			s.current = new ls(e);
+			s.current = new us(e);
 		} catch (e) {
 			p(String(e.message));
 		}
@@ -4377,27 +4382,27 @@ function Ts(e) {
 		});
 		return t.observe(e), () => t.disconnect();
 	}, []);
-	let w = `${e.run} ${e.step} ${t.id} ${n === "density"}`, T = U(""), E = u && T.current === w && (!e.recomputed || Ss(u.window, b, u.kind === "cells"));
+	let T = `${e.run} ${e.step} ${t.id} ${n === "density"}`, E = U(""), D = u && E.current === T && (!e.recomputed || Cs(u.window, b, u.kind === "cells"));
 	H(() => {
-		if (E || !s.current || c[0] === 1) return;
+		if (D || !s.current || c[0] === 1) return;
 		let t = new AbortController();
 		h(!0);
 		let n = setTimeout(async () => {
 			try {
-				let n = await Es(e, b, t.signal);
-				T.current = w, s.current?.load(n, x), d(n), p(null), e.onLoaded(n, s.current);
+				let n = await Ds(e, b, t.signal);
+				E.current = T, s.current?.load(n, S.current), d(n), p(null), e.onLoaded(n, s.current);
 			} catch (e) {
 				if (t.signal.aborted || e instanceof Me && e.kind === "superseded") return;
 				p(e.message);
 			}
 			h(!1);
-		}, u ? Cs : 0);
+		}, u ? ws : 0);
 		return () => {
 			clearTimeout(n), t.abort();
 		};
 	}, [
-		E,
-		w,
+		D,
+		T,
 		b.x,
 		b.y,
 		b.hx,
@@ -4406,48 +4411,48 @@ function Ts(e) {
 	]), H(() => {
 		s.current?.paint(x), u && s.current && e.onLoaded(u, s.current);
 	}, [x]), H(() => s.current?.draw(b, x));
-	let D = (e) => {
+	let O = (e) => {
 		let t = o.current.getBoundingClientRect();
 		return [2 * (e.clientX - t.left) / t.width - 1, 1 - 2 * (e.clientY - t.top) / t.height];
-	}, O = (n, r = 0, i = 0) => e.onViewport(_s(v, n, r, i, y, t)), k = (t, n) => e.onViewport({
+	}, k = (n, r = 0, i = 0) => e.onViewport(vs(v, n, r, i, y, t)), A = (t, n) => e.onViewport({
 		...v,
 		x: v.x - t * b.hx,
 		y: v.y - n * b.hy
-	}), A = (e, t) => {
+	}), j = (e, t) => {
 		let [n, r] = [b.x + e * b.hx, b.y + t * b.hy];
 		_(u ? {
 			x: n,
 			y: r,
-			words: Os(u, S, C, n, r)
+			words: ks(u, C, w, n, r)
 		} : null);
-	}, j = As({
-		place: D,
-		pan: k,
-		zoom: O,
-		hover: A
+	}, M = js({
+		place: O,
+		pan: A,
+		zoom: k,
+		hover: j
 	});
 	H(() => {
 		let e = o.current, t = (e) => {
-			e.preventDefault(), O(Math.exp(-e.deltaY * (e.deltaMode ? .05 : .0015)), ...D(e));
+			e.preventDefault(), k(Math.exp(-e.deltaY * (e.deltaMode ? .05 : .0015)), ...O(e));
 		};
 		return e.addEventListener("wheel", t, { passive: !1 }), () => e.removeEventListener("wheel", t);
 	});
-	let M = (t) => {
+	let ee = (t) => {
 		let n = {
-			ArrowLeft: () => k(ws, 0),
-			ArrowRight: () => k(-.15, 0),
-			ArrowUp: () => k(0, -.15),
-			ArrowDown: () => k(0, ws),
-			"+": () => O(1.5),
-			"=": () => O(1.5),
-			"-": () => O(1 / 1.5),
+			ArrowLeft: () => A(Ts, 0),
+			ArrowRight: () => A(-.15, 0),
+			ArrowUp: () => A(0, -.15),
+			ArrowDown: () => A(0, Ts),
+			"+": () => k(1.5),
+			"=": () => k(1.5),
+			"-": () => k(1 / 1.5),
 			0: () => e.onViewport(null)
 		}[t.key];
-		!n || t.ctrlKey || t.metaKey || (t.preventDefault(), n(), A(0, 0));
-	}, ee = u ? Ds(u) : m ? "computing regions" : "";
+		!n || t.ctrlKey || t.metaKey || (t.preventDefault(), n(), j(0, 0));
+	}, N = u ? Os(u) : m ? "computing regions" : "";
 	return /* @__PURE__ */ $("figure", {
 		class: "plane",
-		"data-ready": E && !m ? "yes" : "no",
+		"data-ready": D && !m ? "yes" : "no",
 		"data-panel": e.name,
 		children: [/* @__PURE__ */ $("div", {
 			class: "stage",
@@ -4456,13 +4461,13 @@ function Ts(e) {
 					ref: o,
 					tabIndex: 0,
 					role: "application",
-					"aria-label": `Linear regions of ${e.run} at step ${e.step}, ${ee}. Arrow keys pan, plus and minus zoom, 0 shows all.`,
-					onKeyDown: M,
-					onDblClick: (e) => O(2, ...D(e)),
-					...j,
+					"aria-label": `Linear regions of ${e.run} at step ${e.step}, ${N}. Arrow keys pan, plus and minus zoom, 0 shows all.`,
+					onKeyDown: ee,
+					onDblClick: (e) => k(2, ...O(e)),
+					...M,
 					onPointerLeave: () => _(null)
 				}),
-				/* @__PURE__ */ $(es, {
+				/* @__PURE__ */ $(ts, {
 					plane: t,
 					window: b,
 					size: c,
@@ -4472,7 +4477,7 @@ function Ts(e) {
 				g && /* @__PURE__ */ $("div", {
 					class: "crosshair",
 					"aria-hidden": "true",
-					style: ks(g, b)
+					style: As(g, b)
 				}),
 				m && /* @__PURE__ */ $("div", {
 					class: "waiting",
@@ -4500,14 +4505,14 @@ function Ts(e) {
 							type: "button",
 							"aria-label": "zoom in",
 							title: "zoom in (+)",
-							onClick: () => O(2),
+							onClick: () => k(2),
 							children: "+"
 						}),
 						/* @__PURE__ */ $("button", {
 							type: "button",
 							"aria-label": "zoom out",
 							title: "zoom out (−)",
-							onClick: () => O(.5),
+							onClick: () => k(.5),
 							children: "−"
 						}),
 						/* @__PURE__ */ $("button", {
@@ -4525,7 +4530,7 @@ function Ts(e) {
 			" ",
 			/* @__PURE__ */ $("span", {
 				"aria-live": "polite",
-				children: ee
+				children: N
 			}),
 			/* @__PURE__ */ $("span", {
 				class: "window",
@@ -4533,7 +4538,7 @@ function Ts(e) {
 					" window ",
 					io(2 * b.hx),
 					" wide",
-					e.viewport ? `, ${io(hs(t).h / v.h)}×` : ""
+					e.viewport ? `, ${io(gs(t).h / v.h)}×` : ""
 				]
 			}),
 			/* @__PURE__ */ $("dl", {
@@ -4543,8 +4548,8 @@ function Ts(e) {
 		] })]
 	});
 }
-async function Es(e, t, n) {
-	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = xs(t, o), f = e.recomputed ? {
+async function Ds(e, t, n) {
+	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = Ss(t, o), f = e.recomputed ? {
 		x: c,
 		y: l,
 		hx: u,
@@ -4558,10 +4563,10 @@ async function Es(e, t, n) {
 		...f
 	}, n);
 }
-function Ds(e) {
+function Os(e) {
 	return e.kind === "raster" ? `${e.label}, estimated` : `${ao(e.cells, "region")} ${e.exact ? "(exact)" : `(not exact: ${e.undecided.toLocaleString("en")} signs undecided)`}`;
 }
-function Os(e, t, n, r, i) {
+function ks(e, t, n, r, i) {
 	let { scale: a } = e.window, [o, s] = [(r - e.window.x) / a, (i - e.window.y) / a], c = (t) => e.classes[t] ?? String(t);
 	if (e.kind === "raster") {
 		let [t, n] = e.size, r = Math.floor((o * a / e.window.hx + 1) * .5 * n), i = Math.floor((s * a / e.window.hy + 1) * .5 * t);
@@ -4573,20 +4578,20 @@ function Os(e, t, n, r, i) {
 	if (l < 0) return [];
 	let u = [["area", io(e.area[l] * a * a)]];
 	e.class && u.push(["class", c(e.class[l])]), e.gradient && u.push(["gradient norm", io(e.gradient[l])]);
-	let d = Xo(e, n, l, o, s);
+	let d = Zo(e, n, l, o, s);
 	if (d) {
 		let t = e.sites[e.edge_site[d.edge]];
-		u.push(["nearest boundary", io(d.distance * a)]), u.push(["its unit", `${Qo(e.edge_unit[d.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[d.edge]})`]);
+		u.push(["nearest boundary", io(d.distance * a)]), u.push(["its unit", `${$o(e.edge_unit[d.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[d.edge]})`]);
 	}
 	return u;
 }
-function ks(e, t) {
+function As(e, t) {
 	return {
 		left: `${50 + 50 * (e.x - t.x) / t.hx}%`,
 		top: `${50 - 50 * (e.y - t.y) / t.hy}%`
 	};
 }
-function As({ place: e, pan: t, zoom: n, hover: r }) {
+function js({ place: e, pan: t, zoom: n, hover: r }) {
 	let i = U(/* @__PURE__ */ new Map());
 	return {
 		onPointerDown(t) {
@@ -4607,14 +4612,14 @@ function As({ place: e, pan: t, zoom: n, hover: r }) {
 	};
 }
 // src/TimeBar.tsx
-var js = 250;
-function Ms({ name: e, steps: t, step: n, ready: r, onStep: i }) {
+var Ms = 250;
+function Ns({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	let [a, o] = B(!1), s = Math.max(0, t.indexOf(n));
 	return H(() => {
 		if (!a) return;
 		let e = setInterval(() => {
 			r() && (s + 1 < t.length ? i(t[s + 1]) : o(!1));
-		}, js);
+		}, Ms);
 		return () => clearInterval(e);
 	}, [
 		a,
@@ -4659,35 +4664,38 @@ function Ms({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	});
 }
 // src/PlanePanel.tsx
-function Ns({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
-	let u = Ps(r, a.plane), d = Be(e, "/api/plane", u ? {
+function Ps({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
+	let u = Fs(r, a.plane), d = Be(e, "/api/plane", u ? {
 		run: r.id,
 		plane: u
 	} : null), f = Be(e, "/api/planes", { run: r.id }, r.records), p = ze(a.images && u ? `${r.id} ${u}` : null, () => Ie(e, {
 		run: r.id,
 		plane: u
-	})), [m, h] = B(null), g = U(null), _ = U(/* @__PURE__ */ new Map()), [v, y] = B(""), b = r.network ? r.recorded : f.value?.planes.find((e) => e.id === u)?.steps ?? r.recorded, x = oo(b, i), S = (t) => {
+	})), [m, h] = B(null), g = U(null), _ = Be(e, "/api/images", r.images ? {
+		run: r.id,
+		...No
+	} : null), v = U(/* @__PURE__ */ new Map()), [y, b] = B(""), x = r.network ? r.recorded : f.value?.planes.find((e) => e.id === u)?.steps ?? r.recorded, S = oo(x, i), C = (t) => {
 		let n = `${r.id} ${t}`;
-		return _.current.has(n) || _.current.set(n, e.picture("/api/image", {
+		return v.current.has(n) || v.current.set(n, e.picture("/api/image", {
 			run: r.id,
 			index: t
-		})), _.current.get(n);
-	}, C = () => g.current?.querySelector("figure")?.dataset.ready === "yes", w = (e) => `${r.id.replaceAll("/", "-")}-step${x}${e}`, T = {
+		})), v.current.get(n);
+	}, w = () => g.current?.querySelector("figure")?.dataset.ready === "yes", T = (e) => `${r.id.replaceAll("/", "-")}-step${S}${e}`, E = {
 		colouring: a.colouring,
 		hidden: new Set(a.hidden),
 		decision: a.decision,
 		dark: o
-	}, E = m?.content.kind === "cells" ? m.content : null, D = async () => {
-		let e = await Ho(m.scene.canvas, b, async (e) => {
+	}, D = m?.content.kind === "cells" ? m.content : null, O = async () => {
+		let e = await Uo(m.scene.canvas, x, async (e) => {
 			c(e), await new Promise((e) => setTimeout(e, 50));
-			for (let t = 0; t < 600 && !(C() && g.current?.dataset.step === String(e)); t++) await new Promise((e) => setTimeout(e, 50));
-		}, (e) => y(`${e} of ${b.length} steps`));
-		y(""), Lo(e, w(".gif"));
+			for (let t = 0; t < 600 && !(w() && g.current?.dataset.step === String(e)); t++) await new Promise((e) => setTimeout(e, 50));
+		}, (e) => b(`${e} of ${x.length} steps`));
+		b(""), Ro(e, T(".gif"));
 	};
 	return /* @__PURE__ */ $("section", {
 		class: "panel",
 		ref: g,
-		"data-step": x,
+		"data-step": S,
 		"aria-label": `plane of ${t}`,
 		children: [
 			/* @__PURE__ */ $("div", {
@@ -4708,32 +4716,32 @@ function Ns({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !m,
-								onClick: () => Ro(m.scene.canvas, w(".png")),
+								onClick: () => zo(m.scene.canvas, T(".png")),
 								children: "PNG"
 							}),
 							/* @__PURE__ */ $("button", {
 								type: "button",
-								disabled: !E,
-								onClick: () => Lo(Bo(E, Fs(g.current, d.value, a), T), w(".svg"), "image/svg+xml"),
+								disabled: !D,
+								onClick: () => Ro(Vo(D, Is(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
 								children: "SVG"
 							}),
 							/* @__PURE__ */ $("button", {
 								type: "button",
-								disabled: !E,
-								onClick: () => Lo(zo(E), w(".csv"), "text/csv"),
+								disabled: !D,
+								onClick: () => Ro(Bo(D), T(".csv"), "text/csv"),
 								children: "CSV"
 							}),
 							/* @__PURE__ */ $("button", {
 								type: "button",
-								disabled: !m || v !== "",
-								onClick: () => void D(),
+								disabled: !m || y !== "",
+								onClick: () => void O(),
 								children: "GIF over training"
 							})
 						] })]
 					}),
-					v && /* @__PURE__ */ $("span", {
+					y && /* @__PURE__ */ $("span", {
 						role: "status",
-						children: ["GIF: ", v]
+						children: ["GIF: ", y]
 					})
 				]
 			}),
@@ -4746,11 +4754,11 @@ function Ns({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				class: "empty",
 				children: r.network_reason ?? "This run has no planes."
 			}),
-			d.value && x !== null && /* @__PURE__ */ $(Ts, {
+			d.value && S !== null && /* @__PURE__ */ $(Es, {
 				to: e,
 				name: t,
 				run: r.id,
-				step: x,
+				step: S,
 				recomputed: r.network,
 				plane: d.value,
 				viewport: a.viewport,
@@ -4761,20 +4769,20 @@ function Ns({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				dark: o,
 				points: p.value,
 				showImages: a.images,
-				picture: S,
+				picture: _.value?.sheet ? C : null,
 				onLoaded: (e, t) => h({
 					content: e,
 					scene: t
 				})
 			}),
-			b.length > 1 && x !== null && /* @__PURE__ */ $(Ms, {
+			x.length > 1 && S !== null && /* @__PURE__ */ $(Ns, {
 				name: t,
-				steps: b,
-				step: x,
-				ready: C,
+				steps: x,
+				step: S,
+				ready: w,
 				onStep: c
 			}),
-			m && /* @__PURE__ */ $(Uo, {
+			m && /* @__PURE__ */ $(Wo, {
 				content: m.content,
 				scale: m.scene.scale,
 				colouring: a.colouring,
@@ -4784,50 +4792,44 @@ function Ns({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				onHidden: (e) => l({ hidden: e }),
 				onDecision: (e) => l({ decision: e })
 			}),
-			a.images && p.value && /* @__PURE__ */ $(Ls, {
-				to: e,
-				run: r,
+			a.images && p.value && /* @__PURE__ */ $(zs, {
 				distances: p.value.distance,
-				picture: S
+				picture: _.value?.sheet ? C : null
 			})
 		]
 	});
 }
-function Ps(e, t) {
+function Fs(e, t) {
 	return t !== null && (e.planes.includes(t) || e.network && !t.startsWith("recorded:")) ? t : e.planes[0] ?? null;
 }
-function Fs(e, t, n) {
+function Is(e, t, n) {
 	let r = e.querySelector("canvas");
-	return gs(n.viewport ?? hs(t), r.clientWidth / r.clientHeight);
+	return _s(n.viewport ?? gs(t), r.clientWidth / r.clientHeight);
 }
-var Is = 8;
-function Ls({ to: e, run: t, distances: n, picture: r }) {
-	let i = [...n.keys()].sort((e, t) => n[e] - n[t]), a = i.slice(0, Is), o = Be(e, "/api/images", {
-		run: t.id,
-		start: 0,
-		count: 1
-	}), s = ze(a.join(), () => Promise.all(a.map((e) => o.value?.shape === null ? null : r(e))));
+var Ls = 8, Rs = 1e-6;
+function zs({ distances: e, picture: t }) {
+	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Ls), i = ze(t && r.join(), () => Promise.all(r.map(t)));
 	return /* @__PURE__ */ $("div", {
 		class: "nearby",
 		children: [/* @__PURE__ */ $("p", { children: [
-			ao(n.length, "image"),
+			ao(e.length, "image"),
 			": median distance from the plane ",
-			io(n[i[Math.floor(i.length / 2)]]),
+			io(e[n[Math.floor(n.length / 2)]]),
 			", nearest"
-		] }), /* @__PURE__ */ $("ul", { children: a.map((e, t) => /* @__PURE__ */ $("li", { children: [
-			s.value?.[t] && /* @__PURE__ */ $("img", {
-				src: s.value[t],
-				alt: `image ${e}`,
+		] }), /* @__PURE__ */ $("ul", { children: r.map((t, n) => /* @__PURE__ */ $("li", { children: [
+			i.value?.[n] && /* @__PURE__ */ $("img", {
+				src: i.value[n],
+				alt: `image ${t}`,
 				width: 32,
 				height: 32
 			}),
 			" ",
-			io(n[e])
-		] }, e)) })]
+			e[t] < Rs ? "on it" : io(e[t])
+		] }, t)) })]
 	});
 }
 // src/RunList.tsx
-function Rs({ to: e, runs: t, chosen: n, onChoose: r }) {
+function Bs({ to: e, runs: t, chosen: n, onChoose: r }) {
 	return /* @__PURE__ */ $("nav", {
 		class: "runs",
 		"aria-label": "runs",
@@ -4837,17 +4839,17 @@ function Rs({ to: e, runs: t, chosen: n, onChoose: r }) {
 			"aria-current": t.id === n,
 			onClick: () => r(t.id),
 			children: [
-				/* @__PURE__ */ $(Vs, {
+				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(Us, {
 					to: e,
 					run: t
-				}),
+				}) : /* @__PURE__ */ $("span", { class: "blank" }),
 				/* @__PURE__ */ $("span", {
 					class: "name",
 					children: t.name
 				}),
 				/* @__PURE__ */ $("span", {
 					class: `state ${t.state}`,
-					children: Bs(t)
+					children: Hs(t)
 				}),
 				/* @__PURE__ */ $("span", {
 					class: "scores",
@@ -4857,7 +4859,7 @@ function Rs({ to: e, runs: t, chosen: n, onChoose: r }) {
 		}) }, t.id)) })]
 	});
 }
-var zs = {
+var Vs = {
 	running: "▶",
 	finished: "✓",
 	stopped: "❚❚",
@@ -4865,10 +4867,10 @@ var zs = {
 	killed: "✕",
 	incomplete: "…"
 };
-function Bs(e) {
-	return `${e.state === "given" ? "a model" : `${zs[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${ao(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
+function Hs(e) {
+	return `${e.state === "given" ? "a model" : `${Vs[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${ao(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
 }
-function Vs({ to: e, run: t }) {
+function Us({ to: e, run: t }) {
 	let [n, r] = B(null);
 	return H(() => {
 		let n = !0;
@@ -4877,12 +4879,11 @@ function Vs({ to: e, run: t }) {
 		src: n,
 		alt: "",
 		width: 56,
-		height: 56,
-		onError: () => r(null)
+		height: 56
 	}) : /* @__PURE__ */ $("span", { class: "blank" });
 }
 // src/state.ts
-var Hs = {
+var Ws = {
 	panels: [{
 		run: null,
 		step: null
@@ -4895,7 +4896,7 @@ var Hs = {
 	images: !1,
 	log: !0
 };
-function Us(e) {
+function Gs(e) {
 	let t = new URLSearchParams();
 	if (e.panels.forEach(({ run: e, step: n }, r) => {
 		e !== null && t.set(r ? "run2" : "run", e), n !== null && t.set(r ? "step2" : "step", String(n)), r && t.set("panels", "2");
@@ -4904,9 +4905,9 @@ function Us(e) {
 		"y",
 		"h"
 	]) t.set(n, String(e.viewport[n]));
-	return e.colouring !== Hs.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
+	return e.colouring !== Ws.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
 }
-function Ws(e) {
+function Ks(e) {
 	let t = new URLSearchParams(e.replace(/^#/, "")), n = (e) => {
 		let n = t.get(e);
 		return n !== null && n.trim() !== "" && Number.isFinite(Number(n)) ? Number(n) : null;
@@ -4926,7 +4927,7 @@ function Ws(e) {
 			y: a,
 			h: o
 		} : null,
-		colouring: s !== null && Object.hasOwn($a, s) ? s : Hs.colouring,
+		colouring: s !== null && Object.hasOwn($a, s) ? s : Ws.colouring,
 		hidden: (t.get("hidden") ?? "").split(",").map(Number).filter((e) => Number.isInteger(e) && e > 0),
 		decision: t.get("decision") !== "0",
 		images: t.get("images") === "1",
@@ -4934,9 +4935,9 @@ function Ws(e) {
 	};
 }
 // src/App.tsx
-var Gs = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", Ks = 120;
-function qs({ to: e, addressed: t }) {
-	let n = Ve(e), [r, i] = Xs(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = Zs(l), f = n.value?.runs ?? [], p = Js(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
+var qs = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", Js = 120;
+function Ys({ to: e, addressed: t }) {
+	let n = Ve(e), [r, i] = Qs(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = $s(l), f = n.value?.runs ?? [], p = Xs(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
 		...t,
 		...e
 	})), []), v = (e, t) => i((n) => ({
@@ -4968,13 +4969,13 @@ function qs({ to: e, addressed: t }) {
 		children: "There are no runs here as yet. They appear when they are written."
 	});
 	let b = (e, t, n) => (n === 0 ? a : null) ?? e.step ?? t.recorded.at(-1) ?? 0, x = (e) => {
-		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : Ks);
+		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : Js);
 	}, S = (e) => {
 		let t = e.target;
 		if (e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT|TEXTAREA/.test(t.tagName)) return;
 		let { recorded: n } = p, i = n.indexOf(oo(n, b(r.panels[0], p, 0)) ?? 0);
-		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: Ys(r.colouring) });
-	}, C = Ps(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
+		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: Zs(r.colouring) });
+	}, C = Fs(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
 	return /* @__PURE__ */ $("div", {
 		class: "explorer",
 		"data-theme": d ? "dark" : "light",
@@ -4992,7 +4993,7 @@ function qs({ to: e, addressed: t }) {
 					children: d ? "Light" : "Dark"
 				})
 			] }),
-			f.length > 1 && /* @__PURE__ */ $(Rs, {
+			f.length > 1 && /* @__PURE__ */ $(Bs, {
 				to: e,
 				runs: f,
 				chosen: p.id,
@@ -5043,11 +5044,11 @@ function qs({ to: e, addressed: t }) {
 										children: e.name
 									}, e.id)), C && !w.has(C) && /* @__PURE__ */ $("option", {
 										value: C,
-										children: C.replace("through:", "through images ")
+										children: C.replace("through:", "through images ").replaceAll(",", ", ")
 									})]
 								})
 							] }),
-							p.network && p.images >= 3 && /* @__PURE__ */ $("button", {
+							p.network && p.images && /* @__PURE__ */ $("button", {
 								type: "button",
 								onClick: () => c(!0),
 								children: "Choose three images…"
@@ -5065,7 +5066,7 @@ function qs({ to: e, addressed: t }) {
 									}, e))
 								})
 							] }),
-							p.images > 0 && /* @__PURE__ */ $("label", {
+							p.images && /* @__PURE__ */ $("label", {
 								class: "option",
 								children: [/* @__PURE__ */ $("input", {
 									type: "checkbox",
@@ -5097,8 +5098,8 @@ function qs({ to: e, addressed: t }) {
 					/* @__PURE__ */ $("div", {
 						class: `panels n${r.panels.length}`,
 						children: r.panels.map((t, n) => {
-							let i = Js(f, t);
-							return /* @__PURE__ */ $(Ns, {
+							let i = Xs(f, t);
+							return /* @__PURE__ */ $(Ps, {
 								to: e,
 								name: `panel-${n + 1}`,
 								runs: n ? f : [],
@@ -5117,11 +5118,11 @@ function qs({ to: e, addressed: t }) {
 					}),
 					/* @__PURE__ */ $("p", {
 						class: "help",
-						children: Gs
+						children: qs
 					})
 				]
 			})] }),
-			s && /* @__PURE__ */ $(No, {
+			s && /* @__PURE__ */ $(Po, {
 				to: e,
 				run: p.id,
 				onPlane: (e) => _({
@@ -5133,26 +5134,26 @@ function qs({ to: e, addressed: t }) {
 		]
 	});
 }
-function Js(e, t) {
+function Xs(e, t) {
 	return e.find((e) => e.id === t.run) ?? e[0];
 }
-function Ys(e) {
+function Zs(e) {
 	let t = Object.keys($a);
 	return t[(t.indexOf(e) + 1) % t.length];
 }
-function Xs(e) {
-	let [t, n] = B(() => e ? Ws(location.hash) : Hs);
+function Qs(e) {
+	let [t, n] = B(() => e ? Ks(location.hash) : Ws);
 	return H(() => {
 		if (!e) return;
-		let n = setTimeout(() => history.replaceState(null, "", `#${Us(t)}`), 100);
+		let n = setTimeout(() => history.replaceState(null, "", `#${Gs(t)}`), 100);
 		return () => clearTimeout(n);
 	}, [t]), H(() => {
 		if (!e) return;
-		let t = () => n(Ws(location.hash));
+		let t = () => n(Ks(location.hash));
 		return addEventListener("hashchange", t), () => removeEventListener("hashchange", t);
 	}, []), [t, n];
 }
-function Zs(e) {
+function $s(e) {
 	let t = matchMedia("(prefers-color-scheme: dark)"), [n, r] = B(t.matches);
 	return H(() => {
 		let e = () => r(t.matches);
@@ -5160,10 +5161,10 @@ function Zs(e) {
 	}, []), e === null ? n : e === "dark";
 }
 // src/widget.tsx
-var Qs = { render({ model: e, el: t }) {
-	return L(/* @__PURE__ */ $(qs, {
+var ec = { render({ model: e, el: t }) {
+	return L(/* @__PURE__ */ $(Ys, {
 		to: Re(e),
 		addressed: !1
 	}), t), () => L(null, t);
 } };
-export { Qs as default };
+export { ec as default };
