@@ -59,7 +59,7 @@ export function App({ to, addressed }: AppProps) {
   const known = new Set(planes.value?.planes.map((p) => p.id));
 
   return (
-    <div class="explorer" data-theme={dark ? "dark" : "light"} onKeyDown={keys}>
+    <div class="explorer" data-theme={dark ? "dark" : "light"} data-lm-suppress-shortcuts="true" onKeyDown={keys}>
       <header>
         <h1>regionscope</h1>
         <p class="about">{first.name}: where the network bends</p>

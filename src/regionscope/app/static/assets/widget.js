@@ -4979,6 +4979,7 @@ function Ys({ to: e, addressed: t }) {
 	return /* @__PURE__ */ $("div", {
 		class: "explorer",
 		"data-theme": d ? "dark" : "light",
+		"data-lm-suppress-shortcuts": "true",
 		onKeyDown: S,
 		children: [
 			/* @__PURE__ */ $("header", { children: [
