@@ -1,5 +1,7 @@
 """The explorer in a real browser: what people do with it."""
 
+import io
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 import torch
 from browsers import Looker, new_browser, served
 from explorers import viewer_of
+from PIL import Image
 from torch import nn
 
 import regionscope as rs
@@ -69,7 +72,7 @@ def test_hovering_tells_of_the_region_under_the_cursor(look: Callable[..., Looke
     told.get_by_text("its unit").wait_for()
     header, arrays = read_block(looker.blocks[-1][1]())
     window = looker.page.evaluate("document.querySelector('figure .window').textContent")
-    half = float(window.split()[1]) / 2
+    half = float(window.split()[1]) / 2  # shown: width × height
     place = np.array([0.4, 0.6]) * 2 * half - half - [header["window"]["x"], header["window"]["y"]]
     cell = cell_at(arrays, place / header["window"]["scale"])
     area = float(arrays["area"][cell]) * header["window"]["scale"] ** 2
@@ -245,6 +248,23 @@ def test_everybody_can_use_it(look: Callable[..., Looker], url: str, size: str, 
     faults = page.evaluate("axe.run().then(found => found.violations)") + _picker_faults(page)
     serious = [fault for fault in faults if fault["impact"] in ("serious", "critical")]
     assert [(fault["id"], fault["nodes"][0]["html"]) for fault in serious] == []
+
+
+def test_a_picture_of_the_page_is_small_enough_for_the_readme(look: Callable[..., Looker], tmp_path: Path) -> None:
+    shown = rs.Training(
+        depth=3, width=40, steps=200, records=10, points=40, plane=True, measures=("boundary_crossings",)
+    )
+    rs.train(shown, tmp_path / "runs" / "digits")
+    with served(viewer_of(tmp_path / "runs")) as address:
+        looker = look(f"{address}#plane=through%3A0%2C1%2C2", viewport={"width": 1280, "height": 800})
+        looker.page.locator(".anchor image").nth(2).wait_for()
+        looker.point_at(0.42, 0.55)
+        looker.page.wait_for_timeout(300)
+        file = Path(os.environ.get("REGIONSCOPE_SCREENSHOT", tmp_path / "explorer.png"))
+        with Image.open(io.BytesIO(looker.page.screenshot(full_page=True))) as picture:
+            picture.convert("RGB").quantize(128).save(file, optimize=True)
+        looker.page.goto("about:blank")
+    assert 20_000 < file.stat().st_size < 300_000
 
 
 def _picker_faults(page: Any) -> list[Any]:

@@ -181,7 +181,7 @@ export function PlaneView(props: PlaneViewProps) {
       </div>
       <figcaption>
         <strong>step {props.step.toLocaleString("en")}</strong> <span aria-live="polite">{summary}</span>
-        <span class="window"> window {number(2 * window.hx)} wide{props.viewport ? `, ${number(whole(plane).h / viewport.h)}×` : ""}</span>
+        <span class="window"> shown: {extent(window)}{props.viewport ? `, ${number(whole(plane).h / viewport.h)}×` : ""}</span>
         <dl class="under">
           {(under?.words ?? []).map(([name, value]) => (
             <div key={name}>
@@ -205,7 +205,13 @@ async function asked(props: PlaneViewProps, window: Window, signal: AbortSignal)
 
 function summarised(content: Cells | Raster): string {
   if (content.kind === "raster") return `${content.label}, estimated`;
-  return `${count(content.cells, "region")} ${content.exact ? "(exact)" : `(not exact: ${content.undecided.toLocaleString("en")} signs undecided)`}`;
+  const sure = content.exact ? "(exact)" : `(not exact: ${content.undecided.toLocaleString("en")} signs undecided)`;
+  return `${count(content.cells, "region")} ${sure} in ${extent(content.window)}`;
+}
+
+/** Width and height of a window: what is loaded is larger than what is shown. */
+function extent({ hx, hy }: Window): string {
+  return `${number(2 * hx)} × ${number(2 * hy)}`;
 }
 
 /** What is under a place of the plane, in words. */

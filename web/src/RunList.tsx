@@ -19,7 +19,7 @@ export function RunList({ to, runs, chosen, onChoose }: RunListProps) {
       <ul>
         {runs.map((run) => (
           <li key={run.id}>
-            <button type="button" class="run" aria-current={run.id === chosen} onClick={() => onChoose(run.id)}>
+            <button type="button" class="run" aria-current={run.id === chosen} title={told(run)} onClick={() => onChoose(run.id)}>
               {run.planes.some((id) => id.startsWith("recorded:")) ? <Thumbnail to={to} run={run} /> : <span class="blank" />}
               <span class="name">{run.name}</span>
               <span class={`state ${run.state}`}>{told(run)}</span>

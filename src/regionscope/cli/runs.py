@@ -11,7 +11,7 @@ import cyclopts
 import matplotlib
 import torch
 
-from regionscope.cli.explorer import write_page
+from regionscope.cli.explorer import view, write_page
 from regionscope.cli.models import value_of
 from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.runs.bundles import bundled, bundles_as_rows
@@ -260,7 +260,9 @@ DEMO = Training(
 )  # fmt: skip
 
 
-def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, output: Spoken = SPOKEN) -> int:
+def demo(
+    *, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, open: bool = False, output: Spoken = SPOKEN
+) -> int:
     """Train a network on a thousand MNIST images and watch its linear regions come and go.
 
     Takes about two minutes on two cores; stopped, it goes on where it was when it is called again.
@@ -273,6 +275,8 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, ou
         Training steps.
     seed
         Seed of everything that is drawn.
+    open
+        Show the run in the browser at the end; Ctrl-C ends it.
     output
         How the result is printed.
     """
@@ -292,4 +296,8 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, ou
             output.remark(f"boundary crossings at the training images:\n{run.phases()}\n")
     code = _say_end(run, output)
     output.remark(f"look at {', '.join(map(str, files))}")
+    if open:
+        view((out,), output=output)
+    else:
+        output.remark(f"zoom into its regions in the browser: regionscope view {out}")
     return code

@@ -4423,9 +4423,9 @@ function Es(e) {
 		_(u ? {
 			x: n,
 			y: r,
-			words: ks(u, C, w, n, r)
+			words: As(u, C, w, n, r)
 		} : null);
-	}, M = js({
+	}, M = Ms({
 		place: O,
 		pan: A,
 		zoom: k,
@@ -4477,7 +4477,7 @@ function Es(e) {
 				g && /* @__PURE__ */ $("div", {
 					class: "crosshair",
 					"aria-hidden": "true",
-					style: As(g, b)
+					style: js(g, b)
 				}),
 				m && /* @__PURE__ */ $("div", {
 					class: "waiting",
@@ -4535,9 +4535,8 @@ function Es(e) {
 			/* @__PURE__ */ $("span", {
 				class: "window",
 				children: [
-					" window ",
-					io(2 * b.hx),
-					" wide",
+					" shown: ",
+					ks(b),
 					e.viewport ? `, ${io(gs(t).h / v.h)}×` : ""
 				]
 			}),
@@ -4564,9 +4563,14 @@ async function Ds(e, t, n) {
 	}, n);
 }
 function Os(e) {
-	return e.kind === "raster" ? `${e.label}, estimated` : `${ao(e.cells, "region")} ${e.exact ? "(exact)" : `(not exact: ${e.undecided.toLocaleString("en")} signs undecided)`}`;
+	if (e.kind === "raster") return `${e.label}, estimated`;
+	let t = e.exact ? "(exact)" : `(not exact: ${e.undecided.toLocaleString("en")} signs undecided)`;
+	return `${ao(e.cells, "region")} ${t} in ${ks(e.window)}`;
 }
-function ks(e, t, n, r, i) {
+function ks({ hx: e, hy: t }) {
+	return `${io(2 * e)} × ${io(2 * t)}`;
+}
+function As(e, t, n, r, i) {
 	let { scale: a } = e.window, [o, s] = [(r - e.window.x) / a, (i - e.window.y) / a], c = (t) => e.classes[t] ?? String(t);
 	if (e.kind === "raster") {
 		let [t, n] = e.size, r = Math.floor((o * a / e.window.hx + 1) * .5 * n), i = Math.floor((s * a / e.window.hy + 1) * .5 * t);
@@ -4585,13 +4589,13 @@ function ks(e, t, n, r, i) {
 	}
 	return u;
 }
-function As(e, t) {
+function js(e, t) {
 	return {
 		left: `${50 + 50 * (e.x - t.x) / t.hx}%`,
 		top: `${50 - 50 * (e.y - t.y) / t.hy}%`
 	};
 }
-function js({ place: e, pan: t, zoom: n, hover: r }) {
+function Ms({ place: e, pan: t, zoom: n, hover: r }) {
 	let i = U(/* @__PURE__ */ new Map());
 	return {
 		onPointerDown(t) {
@@ -4612,14 +4616,14 @@ function js({ place: e, pan: t, zoom: n, hover: r }) {
 	};
 }
 // src/TimeBar.tsx
-var Ms = 250;
-function Ns({ name: e, steps: t, step: n, ready: r, onStep: i }) {
+var Ns = 250;
+function Ps({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	let [a, o] = B(!1), s = Math.max(0, t.indexOf(n));
 	return H(() => {
 		if (!a) return;
 		let e = setInterval(() => {
 			r() && (s + 1 < t.length ? i(t[s + 1]) : o(!1));
-		}, Ms);
+		}, Ns);
 		return () => clearInterval(e);
 	}, [
 		a,
@@ -4664,8 +4668,8 @@ function Ns({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	});
 }
 // src/PlanePanel.tsx
-function Ps({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
-	let u = Fs(r, a.plane), d = Be(e, "/api/plane", u ? {
+function Fs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
+	let u = Is(r, a.plane), d = Be(e, "/api/plane", u ? {
 		run: r.id,
 		plane: u
 	} : null), f = Be(e, "/api/planes", { run: r.id }, r.records), p = ze(a.images && u ? `${r.id} ${u}` : null, () => Ie(e, {
@@ -4722,7 +4726,7 @@ function Ps({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !D,
-								onClick: () => Ro(Vo(D, Is(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
+								onClick: () => Ro(Vo(D, Ls(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
 								children: "SVG"
 							}),
 							/* @__PURE__ */ $("button", {
@@ -4775,7 +4779,7 @@ function Ps({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 					scene: t
 				})
 			}),
-			x.length > 1 && S !== null && /* @__PURE__ */ $(Ns, {
+			x.length > 1 && S !== null && /* @__PURE__ */ $(Ps, {
 				name: t,
 				steps: x,
 				step: S,
@@ -4792,23 +4796,23 @@ function Ps({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				onHidden: (e) => l({ hidden: e }),
 				onDecision: (e) => l({ decision: e })
 			}),
-			a.images && p.value && /* @__PURE__ */ $(zs, {
+			a.images && p.value && /* @__PURE__ */ $(Bs, {
 				distances: p.value.distance,
 				picture: _.value?.sheet ? C : null
 			})
 		]
 	});
 }
-function Fs(e, t) {
+function Is(e, t) {
 	return t !== null && (e.planes.includes(t) || e.network && !t.startsWith("recorded:")) ? t : e.planes[0] ?? null;
 }
-function Is(e, t, n) {
+function Ls(e, t, n) {
 	let r = e.querySelector("canvas");
 	return _s(n.viewport ?? gs(t), r.clientWidth / r.clientHeight);
 }
-var Ls = 8, Rs = 1e-6;
-function zs({ distances: e, picture: t }) {
-	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Ls), i = ze(t && r.join(), () => Promise.all(r.map(t)));
+var Rs = 8, zs = 1e-6;
+function Bs({ distances: e, picture: t }) {
+	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Rs), i = ze(t && r.join(), () => Promise.all(r.map(t)));
 	return /* @__PURE__ */ $("div", {
 		class: "nearby",
 		children: [/* @__PURE__ */ $("p", { children: [
@@ -4824,12 +4828,12 @@ function zs({ distances: e, picture: t }) {
 				height: 32
 			}),
 			" ",
-			e[t] < Rs ? "on it" : io(e[t])
+			e[t] < zs ? "on it" : io(e[t])
 		] }, t)) })]
 	});
 }
 // src/RunList.tsx
-function Bs({ to: e, runs: t, chosen: n, onChoose: r }) {
+function Vs({ to: e, runs: t, chosen: n, onChoose: r }) {
 	return /* @__PURE__ */ $("nav", {
 		class: "runs",
 		"aria-label": "runs",
@@ -4837,9 +4841,10 @@ function Bs({ to: e, runs: t, chosen: n, onChoose: r }) {
 			type: "button",
 			class: "run",
 			"aria-current": t.id === n,
+			title: Us(t),
 			onClick: () => r(t.id),
 			children: [
-				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(Us, {
+				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(Ws, {
 					to: e,
 					run: t
 				}) : /* @__PURE__ */ $("span", { class: "blank" }),
@@ -4849,7 +4854,7 @@ function Bs({ to: e, runs: t, chosen: n, onChoose: r }) {
 				}),
 				/* @__PURE__ */ $("span", {
 					class: `state ${t.state}`,
-					children: Hs(t)
+					children: Us(t)
 				}),
 				/* @__PURE__ */ $("span", {
 					class: "scores",
@@ -4859,7 +4864,7 @@ function Bs({ to: e, runs: t, chosen: n, onChoose: r }) {
 		}) }, t.id)) })]
 	});
 }
-var Vs = {
+var Hs = {
 	running: "▶",
 	finished: "✓",
 	stopped: "❚❚",
@@ -4867,10 +4872,10 @@ var Vs = {
 	killed: "✕",
 	incomplete: "…"
 };
-function Hs(e) {
-	return `${e.state === "given" ? "a model" : `${Vs[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${ao(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
+function Us(e) {
+	return `${e.state === "given" ? "a model" : `${Hs[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${ao(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
 }
-function Us({ to: e, run: t }) {
+function Ws({ to: e, run: t }) {
 	let [n, r] = B(null);
 	return H(() => {
 		let n = !0;
@@ -4883,7 +4888,7 @@ function Us({ to: e, run: t }) {
 	}) : /* @__PURE__ */ $("span", { class: "blank" });
 }
 // src/state.ts
-var Ws = {
+var Gs = {
 	panels: [{
 		run: null,
 		step: null
@@ -4896,7 +4901,7 @@ var Ws = {
 	images: !1,
 	log: !0
 };
-function Gs(e) {
+function Ks(e) {
 	let t = new URLSearchParams();
 	if (e.panels.forEach(({ run: e, step: n }, r) => {
 		e !== null && t.set(r ? "run2" : "run", e), n !== null && t.set(r ? "step2" : "step", String(n)), r && t.set("panels", "2");
@@ -4905,9 +4910,9 @@ function Gs(e) {
 		"y",
 		"h"
 	]) t.set(n, String(e.viewport[n]));
-	return e.colouring !== Ws.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
+	return e.colouring !== Gs.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
 }
-function Ks(e) {
+function qs(e) {
 	let t = new URLSearchParams(e.replace(/^#/, "")), n = (e) => {
 		let n = t.get(e);
 		return n !== null && n.trim() !== "" && Number.isFinite(Number(n)) ? Number(n) : null;
@@ -4927,7 +4932,7 @@ function Ks(e) {
 			y: a,
 			h: o
 		} : null,
-		colouring: s !== null && Object.hasOwn($a, s) ? s : Ws.colouring,
+		colouring: s !== null && Object.hasOwn($a, s) ? s : Gs.colouring,
 		hidden: (t.get("hidden") ?? "").split(",").map(Number).filter((e) => Number.isInteger(e) && e > 0),
 		decision: t.get("decision") !== "0",
 		images: t.get("images") === "1",
@@ -4935,9 +4940,9 @@ function Ks(e) {
 	};
 }
 // src/App.tsx
-var qs = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", Js = 120;
-function Ys({ to: e, addressed: t }) {
-	let n = Ve(e), [r, i] = Qs(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = $s(l), f = n.value?.runs ?? [], p = Xs(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
+var Js = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", Ys = 120;
+function Xs({ to: e, addressed: t }) {
+	let n = Ve(e), [r, i] = $s(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = ec(l), f = n.value?.runs ?? [], p = Zs(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
 		...t,
 		...e
 	})), []), v = (e, t) => i((n) => ({
@@ -4969,13 +4974,13 @@ function Ys({ to: e, addressed: t }) {
 		children: "There are no runs here as yet. They appear when they are written."
 	});
 	let b = (e, t, n) => (n === 0 ? a : null) ?? e.step ?? t.recorded.at(-1) ?? 0, x = (e) => {
-		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : Js);
+		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : Ys);
 	}, S = (e) => {
 		let t = e.target;
 		if (e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT|TEXTAREA/.test(t.tagName)) return;
 		let { recorded: n } = p, i = n.indexOf(oo(n, b(r.panels[0], p, 0)) ?? 0);
-		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: Zs(r.colouring) });
-	}, C = Fs(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
+		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: Qs(r.colouring) });
+	}, C = Is(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
 	return /* @__PURE__ */ $("div", {
 		class: "explorer",
 		"data-theme": d ? "dark" : "light",
@@ -4994,7 +4999,7 @@ function Ys({ to: e, addressed: t }) {
 					children: d ? "Light" : "Dark"
 				})
 			] }),
-			f.length > 1 && /* @__PURE__ */ $(Bs, {
+			f.length > 1 && /* @__PURE__ */ $(Vs, {
 				to: e,
 				runs: f,
 				chosen: p.id,
@@ -5099,8 +5104,8 @@ function Ys({ to: e, addressed: t }) {
 					/* @__PURE__ */ $("div", {
 						class: `panels n${r.panels.length}`,
 						children: r.panels.map((t, n) => {
-							let i = Xs(f, t);
-							return /* @__PURE__ */ $(Ps, {
+							let i = Zs(f, t);
+							return /* @__PURE__ */ $(Fs, {
 								to: e,
 								name: `panel-${n + 1}`,
 								runs: n ? f : [],
@@ -5119,7 +5124,7 @@ function Ys({ to: e, addressed: t }) {
 					}),
 					/* @__PURE__ */ $("p", {
 						class: "help",
-						children: qs
+						children: Js
 					})
 				]
 			})] }),
@@ -5135,26 +5140,26 @@ function Ys({ to: e, addressed: t }) {
 		]
 	});
 }
-function Xs(e, t) {
+function Zs(e, t) {
 	return e.find((e) => e.id === t.run) ?? e[0];
 }
-function Zs(e) {
+function Qs(e) {
 	let t = Object.keys($a);
 	return t[(t.indexOf(e) + 1) % t.length];
 }
-function Qs(e) {
-	let [t, n] = B(() => e ? Ks(location.hash) : Ws);
+function $s(e) {
+	let [t, n] = B(() => e ? qs(location.hash) : Gs);
 	return H(() => {
 		if (!e) return;
-		let n = setTimeout(() => history.replaceState(null, "", `#${Gs(t)}`), 100);
+		let n = setTimeout(() => history.replaceState(null, "", `#${Ks(t)}`), 100);
 		return () => clearTimeout(n);
 	}, [t]), H(() => {
 		if (!e) return;
-		let t = () => n(Ks(location.hash));
+		let t = () => n(qs(location.hash));
 		return addEventListener("hashchange", t), () => removeEventListener("hashchange", t);
 	}, []), [t, n];
 }
-function $s(e) {
+function ec(e) {
 	let t = matchMedia("(prefers-color-scheme: dark)"), [n, r] = B(t.matches);
 	return H(() => {
 		let e = () => r(t.matches);
@@ -5162,10 +5167,10 @@ function $s(e) {
 	}, []), e === null ? n : e === "dark";
 }
 // src/widget.tsx
-var ec = { render({ model: e, el: t }) {
-	return L(/* @__PURE__ */ $(Ys, {
+var tc = { render({ model: e, el: t }) {
+	return L(/* @__PURE__ */ $(Xs, {
 		to: Re(e),
 		addressed: !1
 	}), t), () => L(null, t);
 } };
-export { ec as default };
+export { tc as default };
