@@ -1,4 +1,5 @@
 # make demo: a first look.  make test: lint, types, every test.  make check: lint and types only.  make bench: speeds.  make coverage: which lines no test runs.
+# make web: build the explorer's page, with Node.
 # make data: the full data sets, through npm and apt-get, to REGIONSCOPE_DATA or the user's cache folder.
 PYTHON ?= python3
 WORKERS ?= 2
@@ -6,13 +7,13 @@ BIN := .venv/bin
 READY := .venv/ready
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: demo test check format coverage bench data clean
+.PHONY: demo test check format coverage bench data web browser clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
 	$(BIN)/regionscope demo
 
-test: check
+test: check browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
 
 check: $(READY)
@@ -29,6 +30,16 @@ coverage: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+# the explorer's page: TypeScript in web/ to what is committed in src/regionscope/app/static; needs Node
+web:
+	@command -v npm >/dev/null || { echo "make: npm not found; install Node 20 or newer" >&2; exit 1; }
+	cd web && npm ci --no-audit --no-fund && npm test && npm run build
+
+# for the tests in a browser, which are skipped aloud without one
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& echo "make: installing Chromium for the tests in a browser" && apt-get install -y -qq chromium >/dev/null 2>&1; } || true
 
 data: $(READY)
 	$(BIN)/python tools/data.py

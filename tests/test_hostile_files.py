@@ -36,8 +36,9 @@ from regionscope.datasets.sets import dataset
 from regionscope.files import read_array
 from regionscope.integrations.loggers import CSV
 from regionscope.runs.record import Record
+from regionscope.runs.run import run_state
 from regionscope.training.checkpoints import Architecture, load_model, save_weights
-from regionscope.training.loop import run_config, run_state
+from regionscope.training.loop import run_config
 
 SECONDS, GB = 10, 2**20  # of a file; kB
 RELU = Architecture("mlp", "relu")

@@ -44,7 +44,9 @@ HOUSE = {
     # PD
     # beyond the papers
     " registry page",
-    "cli": "output models places checkpoints runs experiments commands __init__",
+    "app": "problems cache library windows payload rasters viewer summaries pictures questions live security server"
+    " page widget",
+    "cli": "output models places checkpoints explorer runs experiments commands __init__",
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
 # above what they take, and imported by it when they are asked for
@@ -83,6 +85,15 @@ def modules() -> dict[str, Path]:
 def test_a_file_imports_only_what_comes_before_it(name: str) -> None:
     for other, late in imports(modules()[name]):
         assert place(other) < place(name) or (late and other in LATE), f"{name} imports {other}"
+
+
+def test_the_explorer_knows_runs_and_geometry_not_how_to_train() -> None:
+    below = {room for room in HOUSE if not HOUSE[room]} - {"checkpoints"}
+    for name, path in modules().items():
+        if name.startswith("app."):
+            taken = {other for other, _ in imports(path)} - {"integrations.__init__"}  # which says what an extra is
+            rooms = {other.partition(".")[0] for other in taken}
+            assert rooms <= {"app", "tracing", "geometry", "measures", "runs", "plots", *below}, name
 
 
 def test_every_file_has_its_place_and_every_place_its_file() -> None:

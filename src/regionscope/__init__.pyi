@@ -84,6 +84,9 @@ from regionscope.inequalities.univariate import (
     univariate_certificate as univariate_certificate,
 )
 
+# how does one look at it?
+from regionscope.app.widget import explore as explore
+
 # where to measure it?
 from regionscope.datasets.sets import Dataset as Dataset, dataset as dataset
 from regionscope.points import (

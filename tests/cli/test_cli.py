@@ -1,11 +1,13 @@
 """The command line, as a user starts it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import httpx
 import numpy as np
 import pyarrow.parquet
 import pytest
@@ -31,12 +33,25 @@ def saved(model: nn.Module, path: Path) -> Path:
     return path
 
 
+def test_the_demo_opens_its_run_in_the_explorer(tmp_path: Path) -> None:
+    command = [str(COMMAND), "demo", "--steps", "4", "--out", str(tmp_path), "--open"]
+    quiet = {**os.environ, "BROWSER": "true"}  # the command `true` opens nothing
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=quiet) as process:
+        try:
+            assert process.stdout is not None
+            address = next(line.split()[-1] for line in process.stdout if "http://127.0.0.1" in line)
+            assert "regionscope" in httpx.get(address, follow_redirects=True, timeout=30).text
+        finally:
+            process.terminate()
+
+
 def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
     for _ in range(2):  # the second time everything is there already
         result = run("demo", "--steps", "12", "--out", str(tmp_path))
         assert result.returncode == 0, result.stderr
         assert "boundary crossings" in result.stdout
         assert "finished at step 12 of 12" in result.stdout
+        assert f"regionscope view {tmp_path}" in result.stdout
         assert {"curves.png", "planes.png", "report.md", "run"} == {p.name for p in tmp_path.iterdir()}
     again = run("report", str(tmp_path / "run"), "--out", str(tmp_path / "again"))
     assert again.returncode == 0, again.stderr

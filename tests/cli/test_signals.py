@@ -18,8 +18,9 @@ from torch import nn
 
 import regionscope as rs
 from regionscope.cli import main
+from regionscope.runs.run import run_state
 from regionscope.training.config import training_data
-from regionscope.training.loop import run_config, run_state
+from regionscope.training.loop import run_config
 
 COMMAND = [sys.executable, "-c", "import sys; from regionscope.cli import main; sys.argv[0] = 'regionscope'; main()"]
 SMALL = "--size 200 --test-size 100 --depth 1 --width 8 --points 5 --records 10 --measures total_variation".split()

@@ -20,6 +20,7 @@ from oracles import grid_patterns
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.geometry.patterns import pattern_codes
 
 PLANAR = [name for name in CASES if case(name).points[0].numel() > 1]
 
@@ -485,3 +486,28 @@ def test_torch_keeps_its_number_of_threads() -> None:
         "rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2))); assert torch.get_num_threads() == 1"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_search_ends_with_what_its_check_raises() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
+    calls: list[int] = []
+
+    def check() -> None:
+        calls.append(len(calls))
+        if len(calls) == 2:
+            raise InterruptedError("enough")
+
+    with pytest.raises(InterruptedError, match="enough"):
+        rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2)), check=check)
+    assert calls == [0, 1]
+
+
+def test_a_cell_has_one_code_in_every_window() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 30), nn.ReLU(), nn.Linear(30, 30), nn.ReLU(), nn.Linear(30, 1))
+    whole, part = (rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2), radius=r)) for r in (2.0, 0.5))
+    found = dict(zip(pattern_codes(whole.packed_patterns).tolist(), map(tuple, whole.patterns), strict=True))
+    assert len(found) == len(whole) > len(part) > 10
+    for code, pattern in zip(pattern_codes(part.packed_patterns).tolist(), part.patterns, strict=True):
+        assert found[code] == tuple(pattern)

@@ -113,8 +113,8 @@ if child == 0:
     del run
     sys.exit(0)
 os.waitpid(child, 0)
-from regionscope.runs.run import has_writer
-assert has_writer(run.path), "the lock went with the child"
+from regionscope.runs.run import run_state
+assert run_state(run) == 'running', "the lock went with the child"
 model, x = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)), torch.randn(6, 4)
 import threading
 threading.Thread(target=lambda: [rs.total_variation(model, x) for _ in range(20)]).start()

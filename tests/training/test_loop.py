@@ -21,6 +21,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 import regionscope as rs
+from regionscope.runs.run import run_state
 from regionscope.training import loop as training
 from regionscope.training.config import LOSSES, Training, digest, new_model, new_optimiser, training_data
 from regionscope.training.loop import (
@@ -29,7 +30,6 @@ from regionscope.training.loop import (
     resume,
     run_config,
     run_model,
-    run_state,
     save_or_warn,
     train,
 )

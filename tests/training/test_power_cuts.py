@@ -17,6 +17,7 @@ import regionscope as rs
 from regionscope import disk
 from regionscope.cli.commands import app
 from regionscope.files import read_tensors
+from regionscope.runs.run import run_state
 from regionscope.training import loop
 from regionscope.training.config import Training, training_data
 from regionscope.training.loop import resume, train
@@ -163,9 +164,9 @@ def test_a_disk_that_fills_up_makes_an_incomplete_run_that_resume_completes(
             with suppress(OSError):
                 train(TINY, path, save_every=0)
         run = rs.Run.open(path)
-        states.add(loop.run_state(run))
-        assert (loop.run_state(run) == "finished") == (run.steps == [0, 1, 2, 4, 9] and not run.missing)
-        assert loop.run_state(run) != "incomplete" or run.missing
+        states.add(run_state(run))
+        assert (run_state(run) == "finished") == (run.steps == [0, 1, 2, 4, 9] and not run.missing)
+        assert run_state(run) != "incomplete" or run.missing
         resume(path, save_every=0)
         assert result(path) == recorded.result
     assert ("incomplete" if lasting < 99 else "killed") in states
@@ -208,7 +209,7 @@ def test_steps_that_are_deleted_or_damaged_are_told_and_brought_back(
     assert said.count("step 2 is missing: ") == 2 and said.count("step 9 is missing: ") == 2
     assert "step 2 is missing: " in (tmp_path / "report" / "report.md").read_text()
     resume(path, save_every=0)
-    assert loop.run_state(rs.Run.open(path)) == "finished"
+    assert run_state(rs.Run.open(path)) == "finished"
     assert result(path) == recorded.result
 
 

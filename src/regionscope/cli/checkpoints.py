@@ -101,20 +101,19 @@ def regions(
         network, points, labels, through, around, USUAL_RADIUS if radius is None else radius,
         USUAL_MARGIN if margin is None else margin, seed,
     )  # fmt: skip
-    limits = {"max_cells": max_cells, "memory": int(memory * GB)}
+    room = int(memory * GB)
     if radius is None and margin is None:
-        plane, found, asked = fitting_plane(
-            network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=limits["memory"]
-        )
+        plane, found, asked = fitting_plane(network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=room)
         output.remark(_size_in_words(plane, whole, found, asked))
     else:
         plane, found = whole, expected(network, whole, up_to_layer)
         output.remark(f"expected by an estimate: {found}")
-    found.check(**limits)
+    found.check(max_cells, room)
     matplotlib.use("agg")
     cells = rs.plane_cells(
-        network, plane, up_to_layer=up_to_layer, certified=certified, show_progress=output.bar, **limits
-    )
+        network, plane, up_to_layer=up_to_layer, max_cells=max_cells, memory=room, certified=certified,
+        show_progress=output.bar,
+    )  # fmt: skip
     save_picture(cells.plot(colour=colour, labels=names), out)
     if save is not None:
         cells.save(save)

@@ -7,6 +7,7 @@ import cyclopts
 import regionscope as rs
 from regionscope.cli.checkpoints import bounds, measure, regions
 from regionscope.cli.experiments import reproduce
+from regionscope.cli.explorer import view
 from regionscope.cli.runs import compare, demo, export, report, resume, status, train
 
 CODES = (
@@ -22,7 +23,7 @@ app = cyclopts.App(
     result_action="return_value",
     default_parameter=cyclopts.Parameter(consume_multiple=True, negative=()),
 )
-for command in (regions, measure, bounds, train, resume, status, report, compare, export, demo, reproduce):
+for command in (regions, measure, bounds, train, resume, status, report, compare, export, view, demo, reproduce):
     app.command(command)
 
 

@@ -11,11 +11,12 @@ import cyclopts
 import matplotlib
 import torch
 
+from regionscope.cli.explorer import view, write_page
 from regionscope.cli.models import value_of
 from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.runs.bundles import bundled, bundles_as_rows
 from regionscope.runs.report import summary, write_report
-from regionscope.runs.run import SIGNAL, Run
+from regionscope.runs.run import SIGNAL, Run, run_state
 from regionscope.runs.watched import USUAL
 from regionscope.tables import aligned, as_text, some_of, write_rows
 from regionscope.training import loop as training
@@ -136,7 +137,7 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
     for folder in _run_folders([path]):
         try:
             run = Run.open(folder)
-            now, state, missing = _now(run), training.run_state(run), run.missing
+            now, state, missing = _now(run), run_state(run), run.missing
         except (OSError, ValueError) as error:  # the others can be shown all the same
             body.append([str(folder), "damaged", *[""] * 6])
             remarks.append(str(error))
@@ -248,8 +249,10 @@ def _with_error(row: dict[str, Any], name: str) -> str:
     return "-" if value is None else f"{value:.4g}" if error is None else f"{value:.4g} ± {error:.2g}"
 
 
-def export(paths: tuple[Path, ...], *, out: Path | None = None, output: Spoken = SPOKEN) -> None:
-    """Write all numbers that runs recorded, one row a step: as CSV, or as JSON with --json.
+def export(
+    paths: tuple[Path, ...], *, out: Path | None = None, html: Path | None = None, output: Spoken = SPOKEN
+) -> None:
+    """Write all numbers that runs recorded, one row a step: as CSV, or as JSON with --json. Or a run as a page.
 
     Parameters
     ----------
@@ -257,10 +260,19 @@ def export(paths: tuple[Path, ...], *, out: Path | None = None, output: Spoken =
         Directories of runs, or folders of them; of several, a column says which.
     out
         Write to this .csv, .json or .parquet file instead of printing.
+    html
+        Write one run, its curves and its recorded planes, to this .html file, which opens without a server.
     output
         How the result is printed.
     """
     check_file("--out", out, TABLES)
+    check_file("--html", html, (".html",))
+    if html is not None:
+        if len(paths) != 1 or out is not None:
+            raise ValueError("--html is for one run, and without --out")
+        write_page(paths[0], html)
+        output.result(f"wrote {html}", {"html": html})
+        return
     found = _runs(paths)
     rows = [({"run": str(run.path)} if len(found) > 1 else {}) | row for run in found for row in run.rows()]
     if not rows:
@@ -280,7 +292,9 @@ DEMO = Training(
 )  # fmt: skip
 
 
-def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, output: Spoken = SPOKEN) -> int:
+def demo(
+    *, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, open: bool = False, output: Spoken = SPOKEN
+) -> int:
     """Train a network on a thousand MNIST images and watch its linear regions come and go.
 
     Takes about two minutes on two cores; stopped, it goes on where it was when it is called again.
@@ -293,6 +307,8 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, ou
         Training steps.
     seed
         Seed of everything that is drawn.
+    open
+        Show the run in the browser at the end; Ctrl-C ends it.
     output
         How the result is printed.
     """
@@ -312,4 +328,8 @@ def demo(*, out: Path = Path("demo"), steps: int = DEMO.steps, seed: int = 0, ou
             output.remark(f"boundary crossings at the training images:\n{run.phases()}\n")
     code = _say_end(run, output)
     output.remark(f"look at {', '.join(map(str, files))}")
+    if open:
+        view((out,), output=output)
+    else:
+        output.remark(f"zoom into its regions in the browser: regionscope view {out}")
     return code

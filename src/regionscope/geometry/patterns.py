@@ -14,6 +14,7 @@ from regionscope.tracing.network import Network, Site, Tournament
 from regionscope.types import Bools, Indices, Ints, Words
 
 BITS_AT_ONCE = 1 << 23
+CELLS_AT_ONCE = 1 << 14  # whose patterns are looked at
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,17 @@ class PatternTable:
         places = np.split(varying, np.cumsum(sizes[:, 1])[:-1])
         tables = [part.reshape(n, width) for part, (n, _), width in zip(parts, sizes, widths, strict=True)]
         return PatternTable(tuple(PatternBlock(*block) for block in zip(common, places, tables, strict=True)))
+
+
+def pattern_codes(patterns: Words | PatternTable) -> Words:
+    """A number for each of the packed patterns (n, words), the same wherever it is met; two rarely share one."""
+    codes = np.full(len(patterns), 0x9E3779B97F4A7C15, np.uint64)
+    for start in range(0, len(patterns), CELLS_AT_ONCE):
+        code = codes[start : start + CELLS_AT_ONCE]
+        for word in patterns[start : start + CELLS_AT_ONCE].T:
+            code[:] = (code ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+            code ^= code >> np.uint64(29)
+    return codes
 
 
 def _some_rows(rows: int, bits: int) -> Iterator[slice]:

@@ -1,6 +1,6 @@
 """The exact linear regions of a network on a plane."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -287,6 +287,7 @@ def plane_cells(
     max_cells: int = 10_000_000,
     memory: int = DEFAULT,
     show_progress: bool = False,
+    check: Callable[[], None] = lambda: None,
 ) -> PlaneCells:
     """The exact linear regions of a piecewise-linear network on a plane (HR 3.3, PD 3.3).
 
@@ -299,7 +300,8 @@ def plane_cells(
 
     On which side of a boundary a vertex lies is proved by a bound on the rounding of its value, or settled in exact
     arithmetic, for up to 4e12 products; `undecided` counts what neither can do, `exact` says whether that is nothing.
-    `certified` promises so, or raises `Undecided`. See docs/exactness.md.
+    `certified` promises so, or raises `Undecided`. See docs/exactness.md. `check` is called again and again meanwhile:
+    what it raises ends the search.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
     >>> _ = model[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
@@ -317,6 +319,7 @@ def plane_cells(
         show_progress=show_progress,
         certified=certified,
         before_blocks=lambda: forecast(net, plane, up_to_layer=up_to_layer).check(max_cells, memory),
+        check=check,
     )
     return _finished(plane, net, made, sweep)
 

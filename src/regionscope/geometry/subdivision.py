@@ -410,6 +410,7 @@ def subdivide(
     certified: bool = False,
     work: float = WORK,
     before_blocks: Callable[[], None] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[Subdivision, Swept]:
     """Cut the domains of all planes, together, by all sites of a frozen network; see `sweep`."""
     if planes.origins.shape[1] != math.prod(net.input_shape):
@@ -425,4 +426,5 @@ def subdivide(
         certified=certified,
         work=work,
         before_blocks=before_blocks,
+        check=check,
     )

@@ -81,11 +81,13 @@ def sweep(
     certified: bool = False,
     work: float = WORK,
     before_blocks: Callable[[], None] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> Swept:
     """Cut the cells of a complex by all sites of a frozen network, one after another.
 
     What would take more than its share of `memory` bytes goes on in blocks, depth first, that are joined at the end;
-    `before_blocks` is called before that begins. Exact arithmetic may do so much `work`, in products.
+    `before_blocks` is called before that begins. Exact arithmetic may do so much `work`, in products. `check` is called
+    before each of them is cut by each site; what it raises ends the sweep.
     """
     boundaries = _boundaries(net, up_to_layer)
     way, budget = route(net, boundaries), Budget(memory)
@@ -98,7 +100,7 @@ def sweep(
         block = waiting.pop()
         budget.waiting = sum(b.nbytes for b in waiting)
         others = sum(len(b.cells) for b in waiting) + sum(len(f.patterns.bits) for f in done)
-        parts = _carried(block, way, budget, max_cells - others, bar)
+        parts = _carried(block, way, budget, max_cells - others, bar, check)
         if parts and before_blocks is not None and block.share == 1.0:
             before_blocks()
         waiting += reversed(parts)
@@ -146,11 +148,14 @@ def _vertex_bytes(part: Program, boundaries: Boundaries) -> int:
     return values + 24 * words(boundaries.count) + 300
 
 
-def _carried(block: CellBlock, way: Way, budget: Budget, most: int, bar: Any) -> list[CellBlock]:
+def _carried(
+    block: CellBlock, way: Way, budget: Budget, most: int, bar: Any, check: Callable[[], None]
+) -> list[CellBlock]:
     """Take a block through all sites that have not cut it yet; or return its parts if it is too large."""
     swept, cells = block.swept, block.cells
     boundaries = swept.boundaries
     for number in range(block.site, len(boundaries)):
+        check()
         site, part, law = boundaries[number], way.parts[number], way.laws[number]
         known = way.parts[number - 1].outputs if number else (0,)
         each, together = _vertex_bytes(part, site), number > 0 and _play_together(boundaries[number - 1], site)

@@ -73,13 +73,13 @@ def _chosen_images(inputs: Floats, images: ArrayLike | Tensor | bool | None) -> 
     if images is False or (images is None and len(inputs) > THUMBNAILS):
         return None
     given = inputs if images is None or images is True else as_array(images)
-    shown = _as_images(given)
+    shown = as_images(given)
     if shown is None and images is not None:
         raise ValueError(f"images must be (n, height, width) or (n, 1 or 3, height, width), got {given.shape}")
     return shown
 
 
-def _as_images(inputs: Floats) -> Floats | None:
+def as_images(inputs: Floats) -> Floats | None:
     """Inputs as images (n, height, width) or (n, height, width, 3), from 0 to 1 each; None if they are none."""
     shape = FLAT.get(inputs.shape[1], ()) if inputs.ndim == 2 else inputs.shape[1:]
     if len(shape) not in (2, 3) or min(shape[-2:]) < 4 or (len(shape) == 3 and shape[0] not in (1, 3)):

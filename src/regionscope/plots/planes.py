@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from regionscope.geometry.patterns import PatternTable
+from regionscope.geometry.patterns import PatternTable, pattern_codes
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.plots.marks import draw_points
 from regionscope.plots.style import (
@@ -30,7 +30,6 @@ from regionscope.types import Floats, Indices, Words
 
 COLOURS = ("class", "gradient", "layer", "pattern", "none")
 FEW = 1_500  # cells; sides of more are thinner
-CELLS_AT_ONCE = 1 << 14  # whose patterns are looked at
 MANY = 200_000  # cells, beyond which their sides would hide everything
 SMOOTH = 20_000  # cells, beyond which their edges are not smoothed, for speed
 IN_A_PATH = 500  # segments
@@ -217,12 +216,12 @@ def _fill_by_gradient(cells: PlaneCells, ax: Axes, limits: tuple[float, float] |
 
 
 def _fill_by_pattern(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    _add_polygons(cells.polygons, ax).set(facecolor=_pattern_colours(cells.packed_patterns))
+    _add_polygons(cells.polygons, ax).set(facecolor=pattern_colours(cells.packed_patterns))
     return []
 
 
 def _fill_by_layer(cells: PlaneCells, ax: Axes) -> list[Artist]:
-    mixed = 0.75 * _pattern_colours(_first_layer_patterns(cells)) + 0.25 * _pattern_colours(cells.packed_patterns)
+    mixed = 0.75 * pattern_colours(_first_layer_patterns(cells)) + 0.25 * pattern_colours(cells.packed_patterns)
     _add_polygons(cells.polygons, ax).set(facecolor=mixed)
     return []
 
@@ -239,15 +238,7 @@ def _first_layer_patterns(cells: PlaneCells) -> Words:
     return np.asarray(cells.packed_patterns[:, np.array([*chain(*words)], np.int64)])
 
 
-def _pattern_colours(patterns: Words | PatternTable) -> Floats:
+def pattern_colours(patterns: Words | PatternTable) -> Floats:
     """A pale colour for each pattern, the same in every picture."""
-    if len(patterns) > CELLS_AT_ONCE:
-        starts = range(0, len(patterns), CELLS_AT_ONCE)
-        return np.concatenate([_pattern_colours(patterns[start : start + CELLS_AT_ONCE]) for start in starts])
-    code = np.full(len(patterns), 0x9E3779B97F4A7C15, np.uint64)
-    with np.errstate(over="ignore"):
-        for word in patterns[:].T:
-            code = (code ^ word) * np.uint64(0xBF58476D1CE4E5B9)
-            code ^= code >> np.uint64(29)
-    shades = (code[:, None] >> np.array([8, 24, 40], np.uint64) & np.uint64(255)).astype(float) / 255
+    shades = (pattern_codes(patterns)[:, None] >> np.array([8, 24, 40], np.uint64) & np.uint64(255)).astype(float) / 255
     return np.asarray(0.62 + 0.36 * shades)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 VERSION = 1
 PROMISED = "promised"  # in a configuration: the steps that a finished run has recorded, with weights
 ENDED = ("finished", "incomplete", "stopped")  # states in which the last step is recorded
-PATIENCE = 0.2  # seconds in which a look at the lock by `has_writer` is over
+PATIENCE = 0.2  # seconds in which a look at the lock by `_has_writer` is over
 SIGNAL = "train/boundary_crossings"  # the curve whose phases are told, if nothing else is said
 
 
@@ -275,7 +275,11 @@ class Run(Facts):
 
     def weights(self, step: int) -> dict[str, Tensor]:
         """The model's state dict at a step."""
-        return read_tensors(self._folder(step) / "weights.safetensors")[0]
+        return read_tensors(self.checkpoint(step))[0]
+
+    def checkpoint(self, step: int) -> Path:
+        """The file with the model's weights at a step, if they were kept."""
+        return self._folder(step) / "weights.safetensors"
 
     def planes(self, step: int) -> list[str]:
         """The names of the planes recorded at a step."""
@@ -285,6 +289,14 @@ class Run(Facts):
         """The exact regions on a plane as they were at a step."""
         check_name("plane", name)
         return PlaneCells.load(self._folder(step) / "planes" / f"{name}.npz", model)
+
+    def files(self, step: int | None = None) -> list[Path]:
+        """What is read of the run as a whole, and of a step, if one is given."""
+        common = [self.path / name for name in ("run.json", "status.json", "steps")]
+        if step is None:
+            return common
+        folder = self._folder(step)
+        return [*common, folder, *sorted(folder.rglob("*"))]
 
     def latest_state(self, at_most: int | None = None) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:
         """The newest state that is whole, perhaps of `at_most` a step: step, tensors, info. Damaged ones are named."""
@@ -377,6 +389,20 @@ def compared(runs: Sequence[Run], column: str) -> list[dict[str, Any]]:
     return [{"step": step, **{name: curve.get(step) for name, curve in curves.items()}} for step in steps]
 
 
+def run_state(run: Run) -> str:
+    """running, finished, incomplete, stopped, failed, or killed if it says that it runs but nobody writes to it.
+
+    A run of a monitor in somebody's own training says nothing: it is recorded, or running if it is being written to.
+    Where records are missing or damaged, a run that was finished or recorded is incomplete.
+    """
+    state = str(run.status.get("state", "recorded"))
+    if state in ("running", "recorded") and _has_writer(run.path):
+        return "running"
+    if state in ("finished", "recorded") and run.missing:
+        return "incomplete"
+    return "killed" if state == "running" else state
+
+
 # files
 
 
@@ -401,7 +427,7 @@ def _kept_if_it_goes_well(lock: FileLock) -> Iterator[FileLock]:
         raise
 
 
-def has_writer(path: Path) -> bool:
+def _has_writer(path: Path) -> bool:
     """Whether somebody writes to a run. Asking writes nothing, so it may be asked where nothing can be written."""
     try:
         import fcntl

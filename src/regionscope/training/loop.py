@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from regionscope.datasets.sets import Dataset, Split
 from regionscope.disk import reading
 from regionscope.runs.monitor import Logger, Monitor, log_steps
-from regionscope.runs.run import PROMISED, Run, check_no_run, has_writer
+from regionscope.runs.run import PROMISED, Run, check_no_run
 from regionscope.runs.watched import Watched, observation
 from regionscope.training.checkpoints import Architecture, with_weights
 from regionscope.training.config import (
@@ -111,20 +111,6 @@ def run_model(run: Run, step: int | None = None) -> nn.Module:
     if step is None and not run.steps:
         raise ValueError(f"nothing was recorded in {run.path} yet")
     return with_weights(network, run.weights(run.steps[-1] if step is None else step), run.path).eval()
-
-
-def run_state(run: Run) -> str:
-    """running, finished, incomplete, stopped, failed, or killed if it says that it runs but nobody writes to it.
-
-    A run of a monitor in somebody's own training says nothing: it is recorded, or running if it is being written to.
-    Where records are missing or damaged, a run that was finished or recorded is incomplete.
-    """
-    state = str(run.status.get("state", "recorded"))
-    if state in ("running", "recorded") and has_writer(run.path):
-        return "running"
-    if state in ("finished", "recorded") and run.missing:
-        return "incomplete"
-    return "killed" if state == "running" else state
 
 
 # the loop

@@ -1,0 +1,163 @@
+"""Requests that nobody waits for are stopped, and the file that opens without a server."""
+
+import base64
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+import torch
+from explorers import OWN
+from torch import nn
+
+import regionscope as rs
+from regionscope.app.library import Exhibit, Library
+from regionscope.app.page import canonical_address, exported_page
+from regionscope.app.payload import read_block
+from regionscope.app.questions import first_look
+from regionscope.app.server import Address, bound_socket, explorer, new_server
+from regionscope.app.viewer import Viewer
+from regionscope.app.windows import Window
+from regionscope.cli.explorer import NO_MODEL, run_exhibit, view, write_page
+
+
+class Slow:
+    """A network that is there when it is let go."""
+
+    def __init__(self) -> None:
+        self.asked, self.go = 0, threading.Event()
+        self.viewer = Viewer(Library([], lambda name, run: Exhibit(name), [self.exhibit()]))
+
+    def exhibit(self) -> Exhibit:
+        return Exhibit("slow", model=self.model, planes={"start": rs.Plane.coordinates(torch.zeros(2))})
+
+    def model(self, step: int) -> nn.Module:
+        self.asked += 1
+        self.go.wait(30)
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def url(slow: Slow, page: Path) -> Iterator[str]:
+    with bound_socket(0) as listening:
+        address = Address(listening.getsockname()[1], "the-token")
+        server = new_server(explorer(slow.viewer, address, static=page))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield f"http://127.0.0.1:{address.port}/api/cells?run=slow&step=0&plane=given:start"
+        slow.go.set()
+        server.should_exit = True
+        thread.join(timeout=10)
+
+
+def until(happened: object, count: int, slow: Slow) -> None:
+    for _ in range(1000):
+        if slow.asked >= count:
+            return
+        time.sleep(0.01)
+    raise AssertionError("nobody asked")
+
+
+@pytest.mark.parametrize(("second", "expected"), [("left", [409, 200]), ("right", [200, 200])])
+def test_a_newer_request_of_a_view_stops_the_one_before(slow: Slow, url: str, second: str, expected: list[int]) -> None:
+    found: dict[int, httpx.Response] = {}
+
+    def ask(k: int, name: str) -> None:
+        found[k] = httpx.get(f"{url}&view={name}&max_cells={1000 + k}", headers=OWN, timeout=30)
+
+    threads = []
+    for k, name in enumerate(("left", second)):
+        threads.append(threading.Thread(target=ask, args=(k, name)))
+        threads[-1].start()
+        until("asked", k + 1, slow)
+    slow.go.set()
+    for thread in threads:
+        thread.join(30)
+    assert [found[k].status_code for k in range(2)] == expected
+    if expected[0] == 409:
+        assert found[0].json()["error"]["kind"] == "superseded"
+
+
+def test_what_nobody_waits_for_is_stopped(slow: Slow, url: str) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(url, headers=OWN, timeout=1.0)
+    until("asked", 1, slow)
+    time.sleep(1.0)  # the server looks ten times a second whether somebody waits
+    slow.go.set()
+    assert httpx.get(f"{url}&max_cells=77", headers=OWN, timeout=30).status_code == 200
+    kept = slow.viewer.blocks.nbytes
+    assert kept == len(httpx.get(f"{url}&max_cells=77", headers=OWN, timeout=30).content)
+
+
+# the file
+
+
+def test_a_run_becomes_one_file_with_all_that_was_recorded(folder: Path, page: Path) -> None:
+    run = rs.Run.open(folder / "one")
+    html = exported_page(run_exhibit(NO_MODEL, None, None, "one", run), static=page)
+    assert "src=" not in html and "href=" not in html and html.count("</script>") == 2
+    stored = re.search(r'<script type="application/json" id="regionscope-answers">(.*?)</script>', html)
+    assert stored is not None
+    answers = json.loads(stored[1])["answers"]
+    about = answers["/api/runs"]["json"]
+    assert not about["live"] and not about["runs"][0]["network"]
+    assert answers[canonical_address("/api/curves", {"run": "one"})]["json"]["steps"] == run.steps
+    for step in run.steps:
+        asked = canonical_address("/api/cells", {"run": "one", "step": str(step), "plane": "recorded:train"})
+        header, arrays = read_block(base64.b64decode(answers[asked]["base64"]))
+        cells = run.plane(step, "train")
+        assert header["recorded"] and header["cells"] == len(cells)
+        assert np.array_equal(arrays["class"], cells.classes)
+    images = answers[canonical_address("/api/images", {"run": "one", "start": "0", "count": "200"})]["json"]
+    sheet = answers["/api/sheet?count=200&run=one&start=0"]
+    assert images["total"] == 60 and base64.b64decode(sheet["base64"]).startswith(b"\x89PNG")
+    assert images["sheet"] in answers
+    anchors = answers[canonical_address("/api/plane", {"run": "one", "plane": "recorded:train"})]["json"]["anchors"]
+    assert anchors and all(f"/api/image?index={anchor['index']}&run=one" in answers for anchor in anchors)
+
+
+def test_a_first_look_has_everything_ready_for_the_page(slow: Slow) -> None:
+    slow.go.set()
+    first_look(slow.viewer)
+    assert slow.asked == 1 and slow.viewer.blocks.nbytes > 0
+    slow.viewer.cells(slow.exhibit(), 0, "given:start", Window(0.0, 0.0, 0.5, 0.5), 1000, lambda: None)
+    assert slow.asked == 1
+
+
+def test_a_page_that_is_not_built_is_an_error(folder: Path, tmp_path: Path) -> None:
+    exhibit = run_exhibit(NO_MODEL, None, None, "one", rs.Run.open(folder / "one"))
+    with pytest.raises(ValueError, match="make web"):
+        exported_page(exhibit, static=tmp_path)
+
+
+def test_a_run_without_a_model_shows_what_it_recorded(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    plane = rs.Plane.coordinates(torch.zeros(2))
+    with rs.Monitor(model, {"train": torch.randn(5, 2)}, run=tmp_path / "run", planes={"all": plane}) as monitor:
+        monitor(0)
+    exhibit = run_exhibit(NO_MODEL, None, None, "run", rs.Run.open(tmp_path / "run"))
+    viewer = Viewer(Library([], lambda name, run: exhibit, [exhibit]))
+    header, arrays = read_block(viewer.cells(exhibit, 0, "recorded:all", None, 1000, lambda: None))
+    cells = rs.plane_cells(model, plane)
+    assert header["recorded"] and header["cells"] == len(cells)
+    assert np.allclose(arrays["gradient"], cells.gradient_norms, rtol=1e-4)
+
+
+def test_view_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there are no runs in"):
+        view((tmp_path,), no_browser=True)
+    with pytest.raises(ValueError, match=r"must be a \.safetensors file"):
+        view(weights=tmp_path / "model.pt")
+    with pytest.raises(FileNotFoundError, match="there is no run in"):
+        write_page(tmp_path, tmp_path / "out.html")
