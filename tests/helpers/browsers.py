@@ -3,12 +3,12 @@
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
+from playwright.sync_api import sync_playwright
 
 from regionscope.app.server import Address, bound_socket, explorer, new_server
 from regionscope.app.viewer import Viewer
@@ -20,12 +20,11 @@ PATIENCE = 20_000  # ms, on a machine that has much else to do
 
 @contextmanager
 def new_browser() -> Iterator[Any]:
-    """Chromium without a window; the test is skipped, with the reason, if there is none."""
+    """Chromium without a window; an error if there is none."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
-        pytest.skip("no Chromium here: tests in a browser are skipped (apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
-    with playwright.sync_playwright() as driver:
+        raise LookupError("there is no Chromium here (apt-get install chromium)")
+    with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=ALONE)
         yield browser
         browser.close()
@@ -50,7 +49,7 @@ class Looker:
 
     page: Any
     wrong: list[str] = field(default_factory=list)
-    blocks: list[tuple[str, bytes]] = field(default_factory=list)  # cells that it was sent, with their addresses
+    blocks: list[tuple[str, Callable[[], bytes]]] = field(default_factory=list)  # addresses of cells, and what came
 
     def open(self, url: str) -> "Looker":
         """Open an address, and wait for the plane."""

@@ -35,7 +35,7 @@ interface Under {
   words: [string, string][];
 }
 
-const SETTLE = 60; // ms without a change before cells are asked for
+const SETTLE = 30; // ms without a change before cells are asked for: a wheel that turns says so more often
 const PAN = 0.15; // of the window, by a key
 
 export function PlaneView(props: PlaneViewProps) {
@@ -108,7 +108,7 @@ export function PlaneView(props: PlaneViewProps) {
     scene.current?.paint(look);
     if (content && scene.current) props.onLoaded(content, scene.current);
   }, [look]);
-  useEffect(() => scene.current?.draw(window, look));
+  useEffect(() => scene.current?.draw(window, look), [content, look, window.x, window.y, window.hx, window.hy, size]);
 
   const place = (event: { clientX: number; clientY: number }): [number, number] => {
     const box = canvas.current!.getBoundingClientRect();

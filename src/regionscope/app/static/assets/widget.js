@@ -4354,7 +4354,7 @@ function Cs(e, t, n) {
 	return ys(e, t) && r <= (n ? xs : bs * 1.01);
 }
 // src/PlaneView.tsx
-var ws = 60, Ts = .15;
+var ws = 30, Ts = .15;
 function Es(e) {
 	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? gs(t), y = c[0] / c[1], b = _s(v, y), x = be(() => ({
 		colouring: n,
@@ -4410,7 +4410,15 @@ function Es(e) {
 		c[0]
 	]), H(() => {
 		s.current?.paint(x), u && s.current && e.onLoaded(u, s.current);
-	}, [x]), H(() => s.current?.draw(b, x));
+	}, [x]), H(() => s.current?.draw(b, x), [
+		u,
+		x,
+		b.x,
+		b.y,
+		b.hx,
+		b.hy,
+		c
+	]);
 	let O = (e) => {
 		let t = o.current.getBoundingClientRect();
 		return [2 * (e.clientX - t.left) / t.width - 1, 1 - 2 * (e.clientY - t.top) / t.height];
