@@ -2,15 +2,21 @@
 
 import importlib
 import sys
+from pathlib import Path
 
 import torch
 
-FILES = ("importing", "tracing", "geometry", "jacobians", "penalties", "crossings", "monitor", "saving", "everyday")
+FILES = (
+    "importing", "tracing", "geometry", "jacobians", "penalties", "crossings", "monitor", "saving", "everyday",
+    "explorer",
+)  # fmt: skip
+HELPERS = Path(__file__).parents[1] / "tests" / "helpers"  # where the browser of the tests is
 
 
 def main() -> int:
     names = sys.argv[1:] or FILES
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    sys.path.append(str(HELPERS))
     missed = 0
     for name in names:
         for ratio in importlib.import_module(name).ratios():

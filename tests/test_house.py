@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import regionscope
+from regionscope.cli.commands import COMMANDS
 
 ROOT = Path(regionscope.__file__).parent
 HOUSE = {
@@ -131,7 +132,8 @@ def test_functions_that_no_other_file_uses_start_with_an_underscore() -> None:
     top = Path(__file__).parents[1]
     folders = [ROOT, *(top / name for name in ("tests", "benchmarks", "docs", "examples", "tools"))]
     taken = {path: names_taken(path) for folder in folders for path in folder.rglob("*.py")}
-    public = {*regionscope.__all__, "main"}  # `main` is the command, see pyproject.toml
+    commands = {name for names in COMMANDS.values() for name in names}
+    public = {*regionscope.__all__, *commands, "main"}  # `main` is the command, see pyproject.toml
     for module in modules().keys() - PLAIN:
         path = modules()[module]
         elsewhere = set[str]().union(*(names for other, names in taken.items() if other != path))

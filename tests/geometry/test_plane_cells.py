@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.geometry.patterns import pattern_codes
+from regionscope.geometry.sweep import exact
 
 PLANAR = [name for name in CASES if case(name).points[0].numel() > 1]
 
@@ -511,3 +512,14 @@ def test_a_cell_has_one_code_in_every_window() -> None:
     assert len(found) == len(whole) > len(part) > 10
     for code, pattern in zip(pattern_codes(part.packed_patterns).tolist(), part.patterns, strict=True):
         assert found[code] == tuple(pattern)
+
+
+def test_a_network_that_is_ready_for_exact_regions_is_not_copied_again() -> None:
+    model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2))
+    net = rs.trace(model, torch.zeros(1, 2))
+    ready = exact(net)
+    assert ready is not net and exact(ready) is ready
+    assert exact(ready.frozen()) is not ready  # what was made of it is another network
+    with torch.no_grad():
+        next(model.parameters()).mul_(2)
+    assert not torch.equal(exact(net)(torch.ones(1, 2).double()), ready(torch.ones(1, 2).double()))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
+from playwright.sync_api import sync_playwright
 
 from regionscope.app.server import Address, bound_socket, explorer, new_server
 from regionscope.app.viewer import Viewer
@@ -20,12 +20,11 @@ PATIENCE = 20_000  # ms, on a machine that has much else to do
 
 @contextmanager
 def new_browser() -> Iterator[Any]:
-    """Chromium without a window; the test is skipped, with the reason, if there is none."""
+    """Chromium without a window; an error if there is none."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
-        pytest.skip("no Chromium here: tests in a browser are skipped (apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
-    with playwright.sync_playwright() as driver:
+        raise LookupError("there is no Chromium here (apt-get install chromium)")
+    with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=ALONE)
         yield browser
         browser.close()

@@ -35,7 +35,7 @@ interface Under {
   words: [string, string][];
 }
 
-const SETTLE = 60; // ms without a change before cells are asked for
+const SETTLE = 40; // ms without a change before cells are asked for again: a wheel that turns says so more often
 const PAN = 0.15; // of the window, by a key
 
 export function PlaneView(props: PlaneViewProps) {
@@ -76,28 +76,31 @@ export function PlaneView(props: PlaneViewProps) {
   // what is loaded is asked for again only if it does not show the window
   const key = `${props.run} ${props.step} ${plane.id} ${colouring === "density"}`;
   const loadedKey = useRef("");
+  const moved = useRef(-Infinity); // when cells were wanted last
   const there = content && loadedKey.current === key && (!props.recomputed || suffices(content.window, window, content.kind === "cells"));
   useEffect(() => {
     if (there || !scene.current || size[0] === 1) return;
     const stop = new AbortController();
     setWaiting(true);
-    const timer = setTimeout(
-      async () => {
-        try {
-          const found = await asked(props, window, stop.signal);
-          loadedKey.current = key;
-          scene.current?.load(found, current.current);
-          setContent(found);
-          setMessage(null);
-          props.onLoaded(found, scene.current!);
-        } catch (error) {
-          if (stop.signal.aborted || (error instanceof Refusal && error.kind === "superseded")) return;
-          setMessage((error as Error).message);
-        }
-        setWaiting(false);
-      },
-      content ? SETTLE : 0,
-    );
+    const load = async () => {
+      try {
+        const found = await asked(props, window, stop.signal);
+        loadedKey.current = key;
+        scene.current?.load(found, current.current);
+        setContent(found);
+        setMessage(null);
+        props.onLoaded(found, scene.current!);
+      } catch (error) {
+        if (stop.signal.aborted || (error instanceof Refusal && error.kind === "superseded")) return;
+        setMessage((error as Error).message);
+      }
+      setWaiting(false);
+    };
+    // a single step asks at once, before the old cells are painted: the server works meanwhile
+    const still = performance.now() - moved.current > SETTLE;
+    moved.current = performance.now();
+    const timer = still ? undefined : setTimeout(load, SETTLE);
+    if (still) void load();
     return () => {
       clearTimeout(timer);
       stop.abort();
@@ -108,7 +111,7 @@ export function PlaneView(props: PlaneViewProps) {
     scene.current?.paint(look);
     if (content && scene.current) props.onLoaded(content, scene.current);
   }, [look]);
-  useEffect(() => scene.current?.draw(window, look));
+  useEffect(() => scene.current?.draw(window, look), [content, look, window.x, window.y, window.hx, window.hy, size]);
 
   const place = (event: { clientX: number; clientY: number }): [number, number] => {
     const box = canvas.current!.getBoundingClientRect();

@@ -11,7 +11,6 @@ import cyclopts
 import matplotlib
 import torch
 
-from regionscope.cli.explorer import view, write_page
 from regionscope.cli.models import value_of
 from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
 from regionscope.runs.bundles import bundled, bundles_as_rows
@@ -270,6 +269,8 @@ def export(
     if html is not None:
         if len(paths) != 1 or out is not None:
             raise ValueError("--html is for one run, and without --out")
+        from regionscope.cli.explorer import write_page  # a server is loaded for it
+
         write_page(paths[0], html)
         output.result(f"wrote {html}", {"html": html})
         return
@@ -329,6 +330,8 @@ def demo(
     code = _say_end(run, output)
     output.remark(f"look at {', '.join(map(str, files))}")
     if open:
+        from regionscope.cli.explorer import view
+
         view((out,), output=output)
     else:
         output.remark(f"zoom into its regions in the browser: regionscope view {out}")

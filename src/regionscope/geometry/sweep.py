@@ -294,9 +294,13 @@ def _place_exactly(cells: Complex, swept: Swept) -> None:
 
 
 def exact(net: Network) -> Network:
-    """A float64 copy of a network whose regions can be found exactly; otherwise an error."""
+    """A float64 copy of a network whose regions can be found exactly; otherwise an error. Of such a copy, itself."""
+    if "_exact" in vars(net):  # no second copy: what sweeps have found out about the first is kept with it
+        return net
     if not net.piecewise_linear:
         smooth = sorted({site.kind for site in net.sites if site.smooth})
         what = f" ({', '.join(smooth)})" if smooth else ""
         raise ValueError(f"the network is not piecewise linear{what}: it has no linear regions to find exactly")
-    return net.frozen()
+    copy = net.frozen()
+    vars(copy)["_exact"] = True
+    return copy
