@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Colouring } from "./colours";
-import { Finder, nearest, sidesOf, unitName } from "./locating";
+import { classAt, Finder, nearest, sidesOf, unitName } from "./locating";
 import { Marks, type Pictures } from "./Marks";
 import type { Cells, PlaneInfo, Points, Raster, Window } from "./protocol";
 import { Scene, type Look } from "./scene";
@@ -235,7 +235,7 @@ function described(content: Cells | Raster, finder: Finder | null, sides: Return
   const cell = finder!.at(u, v);
   if (cell < 0) return [];
   const words: [string, string][] = [["area", number(content.area[cell]! * scale * scale)]];
-  if (content.class) words.push(["class", named(content.class[cell]!)]);
+  if (content.class) words.push(["class", named(classAt(content, cell, u, v))]);
   if (content.gradient) words.push(["gradient norm", number(content.gradient[cell]!)]);
   const near = nearest(content, sides!, cell, u, v);
   if (near) {

@@ -76,9 +76,11 @@ export interface Scale {
 
 const paler = (c: RGB, dark: boolean): RGB => mixed(c, dark ? [22, 24, 29] : [255, 255, 255], 0.45);
 
-/** RGBA of every cell, and the scale that its colours are on. */
+/** RGBA of every cell, then of every piece by its class; and the scale that colours are on. */
 export function cellColours(cells: Cells, colouring: Colouring, dark: boolean): { rgba: Uint8Array; scale: Scale | null } {
-  const rgba = new Uint8Array(4 * cells.cells);
+  const pieces = cells.piece_class ?? new Int16Array(0);
+  const rgba = new Uint8Array(4 * (cells.cells + pieces.length));
+  pieces.forEach((k, i) => rgba.set([...paler(classColour(k), dark), 255], 4 * (cells.cells + i)));
   const paint = (colour: (i: number) => RGB) => {
     for (let i = 0; i < cells.cells; i++) rgba.set([...colour(i), 255], 4 * i);
   };

@@ -38,10 +38,13 @@ export function svgOf(cells: Cells, window: Window, look: Look, width = 800): st
   const py = (v: number) => (0.5 * height * (1 - (v * scale + cells.window.y - window.y) / window.hy)).toFixed(2);
   const { rgba } = cellColours(cells, look.colouring, look.dark);
   const fills = new Map<string, string[]>();
-  for (let i = 0; i < cells.cells; i++) {
+  const pieces = look.colouring === "class" ? (cells.piece_cell?.length ?? 0) : 0; // over the cells that they are of
+  for (let i = 0; i < cells.cells + pieces; i++) {
     const colour = css([rgba[4 * i]!, rgba[4 * i + 1]!, rgba[4 * i + 2]!]);
-    const path = `M${cornersOf(cells, i).map(([u, v]) => `${px(u)} ${py(v)}`).join("L")}Z`;
-    fills.set(colour, [...(fills.get(colour) ?? []), path]);
+    const corners = i < cells.cells ? cornersOf(cells, i) : pieceOf(cells, i - cells.cells);
+    const path = `M${corners.map(([u, v]) => `${px(u)} ${py(v)}`).join("L")}Z`;
+    const layer = i < cells.cells ? colour : `${colour} `; // pieces come after all cells
+    fills.set(layer, [...(fills.get(layer) ?? []), path]);
   }
   const strokes = new Map<number, string[]>();
   cells.edge_layer.forEach((layer, e) => {
@@ -56,11 +59,16 @@ export function svgOf(cells: Cells, window: Window, look: Look, width = 800): st
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">`,
-    ...[...fills].map(([colour, paths]) => `<path fill="${colour}" d="${paths.join("")}"/>`),
+    ...[...fills].map(([colour, paths]) => `<path fill="${colour.trim()}" d="${paths.join("")}"/>`),
     ...[...strokes].map(([layer, paths]) => `<path fill="none" stroke="${css(layerColour(layer, cells.layers, look.dark))}" stroke-width="0.7" d="${paths.join("")}"><title>layer ${layer}</title></path>`),
     look.decision && decision.length ? `<path fill="none" stroke="${BOUNDARY}" stroke-width="2" d="${decision.join("")}"><title>decision boundary</title></path>` : "",
     "</svg>\n",
   ].join("\n");
+}
+
+function pieceOf(cells: Cells, i: number): [number, number][] {
+  const places = cells.piece_places!.subarray(2 * cells.piece_offsets![i]!, 2 * cells.piece_offsets![i + 1]!);
+  return [...Array(places.length / 2).keys()].map((k) => [places[2 * k]!, places[2 * k + 1]!]);
 }
 
 function cornersOf(cells: Cells, i: number): [number, number][] {

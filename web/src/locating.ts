@@ -68,6 +68,21 @@ export class Finder {
   }
 }
 
+/** The class at a place of a cell: of the piece that holds it, where the decision changes inside the cell. */
+export function classAt(cells: Cells, cell: number, x: number, y: number): number {
+  for (let i = 0; i < (cells.piece_cell?.length ?? 0); i++) {
+    if (cells.piece_cell![i] !== cell) continue;
+    const places = cells.piece_places!.subarray(2 * cells.piece_offsets![i]!, 2 * cells.piece_offsets![i + 1]!);
+    const n = places.length / 2;
+    const left = (k: number) => {
+      const [ax, ay, b] = [places[2 * k]!, places[2 * k + 1]!, 2 * ((k + 1) % n)];
+      return (places[b]! - ax) * (y - ay) - (places[b + 1]! - ay) * (x - ax) >= 0;
+    };
+    if ([...Array(n).keys()].every(left)) return cells.piece_class![i]!;
+  }
+  return cells.class![cell]!;
+}
+
 export interface Nearest {
   edge: number;
   distance: number; // in units of the window's scale

@@ -160,6 +160,10 @@ export interface Cells extends Header {
   edge_length: Float32Array;
   decision?: Float32Array; // (s, 2, 2)
   decision_classes?: Int16Array; // (s, 2)
+  piece_offsets?: Uint32Array; // of the cells in which the decision changes, cut there
+  piece_places?: Float32Array; // (q, 2)
+  piece_cell?: Uint32Array;
+  piece_class?: Int16Array;
 }
 
 export interface Raster extends Header {

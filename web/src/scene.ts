@@ -83,7 +83,8 @@ export interface Look {
 interface Loaded {
   content: Cells | Raster;
   fills: WebGLVertexArrayObject;
-  corners: number; // indices of triangles, or of a raster
+  corners: number; // indices of triangles of cells
+  pieces: number; // and of those with pieces of cells by their class over them
   lines: WebGLVertexArrayObject | null;
   edges: number;
   decision: WebGLVertexArrayObject | null;
@@ -129,7 +130,7 @@ export class Scene {
     const { gl } = this;
     gl.bindTexture(gl.TEXTURE_2D, colours);
     const [columns, rows] =
-      content.kind === "cells" ? [TEXELS, Math.max(1, Math.ceil(content.cells / TEXELS))] : [content.size[1], content.size[0]];
+      content.kind === "cells" ? [TEXELS, Math.max(1, Math.ceil(painted.rgba.length / 4 / TEXELS))] : [content.size[1], content.size[0]];
     const texels = new Uint8Array(4 * columns * rows);
     texels.set(painted.rgba);
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, columns, rows, 0, gl.RGBA, gl.UNSIGNED_BYTE, texels);
@@ -158,7 +159,7 @@ export class Scene {
       return;
     }
     use(this.fill);
-    gl.drawElements(gl.TRIANGLES, loaded.corners, gl.UNSIGNED_INT, 0);
+    gl.drawElements(gl.TRIANGLES, look.colouring === "class" ? loaded.pieces : loaded.corners, gl.UNSIGNED_INT, 0);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     use(this.line);
@@ -179,7 +180,7 @@ export class Scene {
 
   private loadedCells(cells: Cells): Loaded {
     const { gl } = this;
-    const { places, owners, triangles } = fans(cells);
+    const { places, owners, triangles, ofCells } = fans(cells);
     const buffers: WebGLBuffer[] = [];
     const buffer = (target: number, data: ArrayBufferView<ArrayBuffer>) => {
       const made = gl.createBuffer();
@@ -219,7 +220,7 @@ export class Scene {
     const segments = (cells.decision?.length ?? 0) / 4;
     const decision = segments ? strokes(cells.decision!.slice(), new Uint8Array(segments)) : null;
     gl.bindVertexArray(null);
-    return { content: cells, fills, corners: triangles.length, lines, edges, decision, segments, colours: texture(gl, gl.NEAREST), buffers };
+    return { content: cells, fills, corners: ofCells, pieces: triangles.length, lines, edges, decision, segments, colours: texture(gl, gl.NEAREST), buffers };
   }
 
   private loadedRaster(raster: Raster): Loaded {
@@ -235,7 +236,7 @@ export class Scene {
     gl.vertexAttribPointer(0, 2, gl.FLOAT, false, 0, 0);
     gl.bindVertexArray(null);
     const none = { lines: null, edges: 0, decision: null, segments: 0 };
-    return { content: raster, fills, corners: 4, ...none, colours: texture(gl, gl.LINEAR), buffers: [made] };
+    return { content: raster, fills, corners: 4, pieces: 4, ...none, colours: texture(gl, gl.LINEAR), buffers: [made] };
   }
 
   private unload(): void {
@@ -248,30 +249,38 @@ export class Scene {
   }
 }
 
-/** Cells as triangles: the corners of each, the cell that each corner belongs to, and fans over them. */
+/** Cells as triangles, and then their pieces: all corners, the number of the cell or piece that each belongs to, and fans. */
 export function fans(cells: Cells): {
   places: Float32Array<ArrayBuffer>;
   owners: Uint32Array<ArrayBuffer>;
   triangles: Uint32Array<ArrayBuffer>;
+  ofCells: number; // so many of the triangles' corners
 } {
-  const count = cells.corners.length;
+  const pieces = cells.piece_cell?.length ?? 0;
+  const own = cells.corners.length;
+  const count = own + (cells.piece_places?.length ?? 0) / 2;
   const places = new Float32Array(2 * count);
+  for (let k = 0; k < own; k++) {
+    places[2 * k] = cells.vertices[2 * cells.corners[k]!]!;
+    places[2 * k + 1] = cells.vertices[2 * cells.corners[k]! + 1]!;
+  }
+  if (cells.piece_places) places.set(cells.piece_places, 2 * own);
   const owners = new Uint32Array(count);
-  const triangles = new Uint32Array(3 * Math.max(0, count - 2 * cells.cells));
+  const triangles = new Uint32Array(3 * Math.max(0, count - 2 * (cells.cells + pieces)));
   let next = 0;
-  for (let i = 0; i < cells.cells; i++) {
-    const [from, to] = [cells.offsets[i]!, cells.offsets[i + 1]!];
+  const fan = (owner: number, from: number, to: number) => {
     for (let k = from; k < to; k++) {
-      places[2 * k] = cells.vertices[2 * cells.corners[k]!]!;
-      places[2 * k + 1] = cells.vertices[2 * cells.corners[k]! + 1]!;
-      owners[k] = i;
+      owners[k] = owner;
       if (k < from + 2) continue;
       triangles[next++] = from;
       triangles[next++] = k - 1;
       triangles[next++] = k;
     }
-  }
-  return { places, owners, triangles };
+  };
+  for (let i = 0; i < cells.cells; i++) fan(i, cells.offsets[i]!, cells.offsets[i + 1]!);
+  const ofCells = next;
+  for (let i = 0; i < pieces; i++) fan(cells.cells + i, own + cells.piece_offsets![i]!, own + cells.piece_offsets![i + 1]!);
+  return { places, owners, triangles, ofCells };
 }
 
 /** The colour of each layer's boundaries; alpha is how thick they are, 0 if hidden. Deeper layers are thinner. */

@@ -48,5 +48,9 @@ export function halves(): ArrayBuffer {
     edge_length: [new Float32Array([2, 1]), [2]],
     decision: [new Float32Array([0, -1, 0, 1]), [1, 2, 2]],
     decision_classes: [new Int16Array([0, 1]), [1, 2]],
+    piece_offsets: [new Uint32Array([0, 3, 6]), [3]],
+    piece_places: [new Float32Array([0, -1, 1, -1, 1, 1, 0, -1, 1, 1, 0, 1]), [6, 2]],
+    piece_cell: [new Uint32Array([1, 1]), [2]],
+    piece_class: [new Int16Array([0, 1]), [2]],
   });
 }

@@ -3,7 +3,7 @@ import { changed } from "../src/answers";
 import { fromAxis, onAxis, shifted } from "../src/Charts";
 import { cellColours, limits, rasterColours } from "../src/colours";
 import { csvOf, svgOf } from "../src/downloads";
-import { Finder, nearest, sidesOf, toSegment, unitName } from "../src/locating";
+import { classAt, Finder, nearest, sidesOf, toSegment, unitName } from "../src/locating";
 import { planeOf } from "../src/PlanePanel";
 import { block, type Cells, type PlaneInfo, type Raster, type Run } from "../src/protocol";
 import { fans } from "../src/scene";
@@ -43,6 +43,9 @@ describe("locating", () => {
     expect(toSegment(3, 4, -1, 0, 0, 0)).toBe(5);
     expect(toSegment(1, 1, 0, 0, 0, 0)).toBeCloseTo(Math.SQRT2);
   });
+  it("tells the class on each side of a decision inside a cell", () => {
+    expect([classAt(cells, 0, -0.5, 0), classAt(cells, 1, 0.9, -0.5), classAt(cells, 1, 0.1, 0.5)]).toEqual([0, 0, 1]);
+  });
   it("names units in the shape of their site", () => {
     expect([unitName(5, [2, 4]), unitName(5, [8])]).toEqual(["(1, 1)", "5"]);
   });
@@ -50,8 +53,11 @@ describe("locating", () => {
 
 describe("triangles", () => {
   it("are fans over the corners of each cell", () => {
-    expect([...fans(cells).triangles]).toEqual([0, 1, 2, 0, 2, 3, 4, 5, 6, 4, 6, 7]);
-    expect([...fans(cells).owners]).toEqual([0, 0, 0, 0, 1, 1, 1, 1]);
+    const { triangles, owners, places, ofCells } = fans(cells);
+    expect([...triangles.subarray(0, ofCells)]).toEqual([0, 1, 2, 0, 2, 3, 4, 5, 6, 4, 6, 7]);
+    expect([...triangles.subarray(ofCells)]).toEqual([8, 9, 10, 11, 12, 13]); // pieces of the second cell
+    expect([...owners]).toEqual([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
+    expect([...places.subarray(16, 18)]).toEqual([0, -1]);
   });
 });
 
@@ -139,7 +145,8 @@ describe("colours", () => {
   it("tell classes, and scales of numbers, apart", () => {
     const { rgba, scale } = cellColours(cells, "gradient", false);
     expect(scale).toMatchObject({ low: 1, high: 100, log: true });
-    expect([...rgba.slice(0, 4)]).not.toEqual([...rgba.slice(4)]);
+    expect([...rgba.slice(0, 4)]).not.toEqual([...rgba.slice(4, 8)]);
+    expect(rgba.length).toBe(4 * (2 + 2)); // pieces have their class in any case
     expect(cellColours(cells, "class", false).scale).toBeNull();
     expect(cellColours(cells, "size", true).scale!.high).toBeCloseTo(0.5);
   });
@@ -162,8 +169,8 @@ describe("files", () => {
   it("draw cells, boundaries that are shown, and decisions", () => {
     const look = { colouring: "class" as const, hidden: new Set<number>(), decision: true, dark: false };
     const svg = svgOf(cells, cells.window, look);
-    expect(svg.match(/<path/g)).toHaveLength(4);
-    expect(svgOf(cells, cells.window, { ...look, hidden: new Set([1]), decision: false }).match(/<path/g)).toHaveLength(2);
+    expect(svg.match(/<path/g)).toHaveLength(6); // two classes of cells, and of pieces over them; a layer; a decision
+    expect(svgOf(cells, cells.window, { ...look, hidden: new Set([1]), decision: false }).match(/<path/g)).toHaveLength(4);
   });
 });
 

@@ -15,6 +15,7 @@ from regionscope.geometry.patterns import pattern_codes
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.subdivision import mean_corners
+from regionscope.plots.planes import decided_pieces
 from regionscope.types import Floats
 
 MAGIC = b"RSX1"
@@ -100,12 +101,18 @@ def cells_arrays(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
 def _decided(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
     """What the outputs tell."""
     boundary = cells.decision_boundary()
+    pieces, cell, classes = decided_pieces(cells)
+    places = np.concatenate([np.empty((0, 2)), *pieces])
     return {
         "class": cells.classes.astype(np.int16),
         "gradient": _slope_norms(cells).astype(np.float32),
         "decision": window.relative(boundary.segments).astype(np.float32),
         "decision_classes": boundary.classes.astype(np.int16),
         "decision_cell": boundary.cell.astype(np.uint32),
+        "piece_offsets": np.cumsum([0, *map(len, pieces)]).astype(np.uint32),
+        "piece_places": window.relative(places).astype(np.float32),
+        "piece_cell": cell.astype(np.uint32),
+        "piece_class": classes.astype(np.int16),
     }
 
 

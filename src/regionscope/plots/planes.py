@@ -161,15 +161,19 @@ def _fill_by_class(cells: PlaneCells, ax: Axes) -> list[Artist]:
 
 def _decided_polygons(cells: PlaneCells) -> tuple[list[Floats], Indices]:
     """The cells, those in which the largest output changes cut there, and the class of each piece."""
-    classes = cells.classes
+    pieces, cut, classes = decided_pieces(cells)
+    whole = np.ones(len(cells), bool)
+    whole[cut] = False
+    polygons = [polygon for polygon, kept in zip(cells.polygons, whole, strict=True) if kept]
+    return [*polygons, *pieces], np.concatenate([cells.classes[whole], classes])
+
+
+def decided_pieces(cells: PlaneCells) -> tuple[list[Floats], Indices, Indices]:
+    """The cells in which the largest output changes, cut there: the pieces, the cell and the class of each."""
     assert cells.outputs is not None
     single = cells.outputs.shape[1] == 1
     outputs = np.pad(cells.outputs, ((0, 0), (1, 0))) if single else cells.outputs  # a single output competes with zero
-    boundary = cells.decision_boundary()
-    whole = np.ones(len(cells), bool)
-    whole[boundary.cell] = False
-    polygons = [polygon for polygon, kept in zip(cells.polygons, whole, strict=True) if kept]
-    found = classes[whole].tolist()
+    boundary, pieces, found = cells.decision_boundary(), list[Floats](), list[tuple[int, int]]()
     order = np.argsort(boundary.cell, kind="stable")
     changed, first = np.unique(boundary.cell[order], return_index=True)
     for cell, ties in zip(changed, np.split(boundary.classes[order], first[1:]), strict=False):  # may be none
@@ -179,9 +183,10 @@ def _decided_polygons(cells: PlaneCells) -> tuple[list[Floats], Indices]:
             ahead = outputs[corners][:, [rival]] - outputs[corners][:, rivals]
             piece = _part_ahead(cells.vertices[corners], ahead)
             if len(piece) > 2:
-                polygons.append(piece)
-                found.append(int(rival))
-    return polygons, np.array(found, np.int64)
+                pieces.append(piece)
+                found.append((int(cell), int(rival)))
+    of_cell, of_class = np.array(found, np.int64).reshape(-1, 2).T
+    return pieces, of_cell, of_class
 
 
 def _part_ahead(corners: Floats, ahead: Floats) -> Floats:

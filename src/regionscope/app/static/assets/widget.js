@@ -53,7 +53,7 @@ function E() {
 }
 function D(e, t, n, r, i, a, o, s, c, l, u) {
 	var d, m, h, g, _, v, y = r.__k || p, b = t.length;
-	for (c = O(n, t, y, c, b), d = 0; d < b; d++) (h = n.__k[d]) != null && (m = ~h.__i && y[h.__i] || f, h.__i = d, v = N(e, h, m, i, a, o, s, c, l, u), g = h.__e, (m.ref != h.ref || 8 & m.__u) && (m.ref && I(m.ref, null, h, m), h.ref && u.push(h.ref, h.__c || g, h)), _ ||= g, 4 & h.__u ? (c = k(h, c, e, !m.__v), m.__e && (m.__e = null)) : typeof h.type == "function" && v !== void 0 ? c = v : g && (c = g.nextSibling), h.__u &= -21);
+	for (c = O(n, t, y, c, b), d = 0; d < b; d++) (h = n.__k[d]) != null && (m = ~h.__i && y[h.__i] || f, h.__i = d, v = N(e, h, m, i, a, o, s, c, l, u), g = h.__e, (m.ref != h.ref || 8 & m.__u) && (m.ref && F(m.ref, null, h, m), h.ref && u.push(h.ref, h.__c || g, h)), _ ||= g, 4 & h.__u ? (c = k(h, c, e, !m.__v), m.__e && (m.__e = null)) : typeof h.type == "function" && v !== void 0 ? c = v : g && (c = g.nextSibling), h.__u &= -21);
 	return n.__e = _, c;
 }
 function O(e, t, n, r, i) {
@@ -66,7 +66,7 @@ function O(e, t, n, r, i) {
 		}
 		for (v = u.length; a--;) f[a] && (f[a] == v ? v-- : C[a].__u |= 4);
 	}
-	if (_) for (a = 0; a < g; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = S(s)), L(s, s));
+	if (_) for (a = 0; a < g; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = S(s)), I(s, s));
 	return r;
 }
 function k(e, t, n, r) {
@@ -122,14 +122,14 @@ function ee(e) {
 	};
 }
 function N(e, n, r, i, a, o, s, c, l, u) {
-	var f, m, g, y, C, w, T, E, O, k, A, j, M, ee, N, P, I, R, z = n.type;
+	var f, m, g, y, C, w, T, E, O, k, A, j, M, ee, N, P, F, L, R = n.type;
 	if (n.constructor !== d) return null;
 	128 & r.__u && (l = 32 & r.__u, f = r.__c.__z) && (n.__u |= l, m = o = [], f.nodeType == 8 ? c = te(f, o) : o.push(f), c = o[0] || c), (f = t.__b) && f(n);
-	n: if (typeof z == "function") {
+	n: if (typeof R == "function") {
 		g = s.length;
 		try {
-			if (E = n.props, O = (f = z.prototype) && f.render, k = (f = z.contextType) && i[f.__c], A = f ? k ? k.props.value : f.__ : i, (y = r.__c) ? (n.__c = y, 2 & y.__g && (y.__g |= 1)) : (O ? n.__c = y = new z(E, A) : (n.__c = y = new x(E, A), y.constructor = z, y.render = re), k && k.sub(y), y.state || (y.state = {}), y.__n = i, y.__g |= 8, y.__h = [], y.__k = []), O && (y.__s || (y.__s = y.state), z.getDerivedStateFromProps && (y.__s == y.state && (y.__s = _({}, y.__s)), _(y.__s, z.getDerivedStateFromProps(E, y.__s)))), C = y.props, w = y.state, y.__v = n, r.__c) {
-				if (E !== C && O && !z.getDerivedStateFromProps && y.componentWillReceiveProps && y.componentWillReceiveProps(E, A), n.__v == r.__v && !(8 & y.__g) || !(4 & y.__g) && y.shouldComponentUpdate && !1 === y.shouldComponentUpdate(E, y.__s, A)) {
+			if (E = n.props, O = (f = R.prototype) && f.render, k = (f = R.contextType) && i[f.__c], A = f ? k ? k.props.value : f.__ : i, (y = r.__c) ? (n.__c = y, 2 & y.__g && (y.__g |= 1)) : (O ? n.__c = y = new R(E, A) : (n.__c = y = new x(E, A), y.constructor = R, y.render = ie), k && k.sub(y), y.state || (y.state = {}), y.__n = i, y.__g |= 8, y.__h = [], y.__k = []), O && (y.__s || (y.__s = y.state), R.getDerivedStateFromProps && (y.__s == y.state && (y.__s = _({}, y.__s)), _(y.__s, R.getDerivedStateFromProps(E, y.__s)))), C = y.props, w = y.state, y.__v = n, r.__c) {
+				if (E !== C && O && !R.getDerivedStateFromProps && y.componentWillReceiveProps && y.componentWillReceiveProps(E, A), n.__v == r.__v && !(8 & y.__g) || !(4 & y.__g) && y.shouldComponentUpdate && !1 === y.shouldComponentUpdate(E, y.__s, A)) {
 					n.__v != r.__v && (y.props = E, y.state = y.__s, y.__g &= -9), n.__e = r.__e, n.__k = r.__k, n.__k.some(function(e) {
 						e && (e.__ = n);
 					}), p.push.apply(y.__h, y.__k), y.__k = [], y.__h.length && s.push(y), c = S(r);
@@ -138,25 +138,25 @@ function N(e, n, r, i, a, o, s, c, l, u) {
 				y.componentWillUpdate && y.componentWillUpdate(E, y.__s, A), O && y.componentDidUpdate && y.__h.push(function() {
 					y.componentDidUpdate(C, w, T);
 				});
-			} else O && !z.getDerivedStateFromProps && y.componentWillMount && y.componentWillMount(), O && y.componentDidMount && y.__h.push(y.componentDidMount);
+			} else O && !R.getDerivedStateFromProps && y.componentWillMount && y.componentWillMount(), O && y.componentDidMount && y.__h.push(y.componentDidMount);
 			y.context = A, y.props = E, y.__P = e, y.__g &= -5, j = t.__r, M = O ? 25 : 0;
 			do
 				y.__g &= -9, j && j(n), f = y.render(y.props, y.state = y.__s, y.context);
 			while (8 & y.__g && ++M < 25);
 			O && (p.push.apply(y.__h, y.__k), y.__k = []), y.state = y.__s, y.getChildContext && (i = _({}, i, y.getChildContext())), O && r.__c && y.getSnapshotBeforeUpdate && (T = y.getSnapshotBeforeUpdate(C, w)), ee = f && f.type === b && f.key == null ? f.props.children : f, E.__P && (f = c, a = (e = E.__P).namespaceURI, l = o = null, r.props && r.props.__P != e && (r.__k.some(function(e) {
-				e && L(e, e);
+				e && I(e, e);
 			}), r.__k = null), c = r.__k ? S(r, 0) : null), c = D(e, h(ee) ? ee : [ee], n, r, i, a, o, s, c, l, u), E.__P && (n.__e = null, c = f), n.__u &= -161, m && m.some(v), y.__h.length && s.push(y), 1 & y.__g && (y.__g &= -4);
 		} catch (e) {
 			if (s.length = g, n.__v = null, l || o) {
 				if (e && e.then) {
 					if (n.__u |= 128 | l, o) {
-						for (~(I = o.indexOf(c || void 0)) || (I = o.length); (R = o[I - 1]) && R.nodeType == 8;) I--;
-						for (; I < o.length; I++) if (R = o[I]) {
-							if (o[I] = null, N) {
-								if (R == P) break;
+						for (~(F = o.indexOf(c || void 0)) || (F = o.length); (L = o[F - 1]) && L.nodeType == 8;) F--;
+						for (; F < o.length; F++) if (L = o[F]) {
+							if (o[F] = null, N) {
+								if (L == P) break;
 							} else {
-								if (R.nodeType != 8) break;
-								R.data.startsWith("$s") && (P = te(N = R));
+								if (L.nodeType != 8) break;
+								L.data.startsWith("$s") && (P = te(N = L));
 							}
 						}
 					}
@@ -169,7 +169,7 @@ function N(e, n, r, i, a, o, s, c, l, u) {
 			} else n.__e = r.__e;
 			n.__k ||= r.__k || [], e && e.then || ne(n), t.__e(e, n, r);
 		}
-	} else c = n.__e = F(r.__e, n, r, i, a, o, s, l, u, e);
+	} else c = n.__e = re(r.__e, n, r, i, a, o, s, l, u, e);
 	return (f = t.diffed) && f(n), c;
 }
 function te(e, t) {
@@ -185,7 +185,7 @@ function ne(e) {
 	e && (e.__c && (e.__c.__g |= 4), e.__k && e.__k.some(ne));
 }
 function P(e, n, r) {
-	for (var i = 0; i < r.length;) I(r[i++], r[i++], r[i++]);
+	for (var i = 0; i < r.length;) F(r[i++], r[i++], r[i++]);
 	t.__c && t.__c(n, e), e.some(function(n) {
 		try {
 			e = n.__h, n.__h = [], e.some(function(e) {
@@ -196,7 +196,7 @@ function P(e, n, r) {
 		}
 	});
 }
-function F(e, n, r, i, a, o, s, c, l, u) {
+function re(e, n, r, i, a, o, s, c, l, u) {
 	var d, p, _, y, b, x, C, w, T = r.props || f, E = n.props, O = n.type;
 	if (O == "svg" ? a = "http://www.w3.org/2000/svg" : O == "math" ? a = "http://www.w3.org/1998/Math/MathML" : a ||= "http://www.w3.org/1999/xhtml", o) {
 		for (d = 0; d < o.length; d++) if ((b = o[d]) && (O ? b.localName == O : b.nodeType == 3)) {
@@ -216,16 +216,16 @@ function F(e, n, r, i, a, o, s, c, l, u) {
 	} else T === E || c && e.data == E || (e.data = E);
 	return e;
 }
-function I(e, n, r, i) {
+function F(e, n, r, i) {
 	try {
 		typeof e == "function" ? n ? n.__x = e(n) || 1 : (i &&= i.__c || i.__e) && (n = i.__x) && (i.__x = null, typeof n == "function" ? n() : e(null)) : e.current = n;
 	} catch (e) {
 		t.__e(e, r);
 	}
 }
-function L(e, n, r) {
+function I(e, n, r) {
 	var i, a, o, s;
-	if (t.unmount && t.unmount(e), !(i = e.ref) || i.current && i.current != e.__e || I(i, null, n, e), i = e.__c) {
+	if (t.unmount && t.unmount(e), !(i = e.ref) || i.current && i.current != e.__e || F(i, null, n, e), i = e.__c) {
 		if (i.componentWillUnmount) try {
 			i.componentWillUnmount();
 		} catch (e) {
@@ -233,13 +233,13 @@ function L(e, n, r) {
 		}
 		i.__P = i.__n = null;
 	}
-	if (i = e.__k) for (s = 0; s < i.length; s++) i[s] && L(i[s], n, typeof e.type != "function" || r && !e.props.__P);
+	if (i = e.__k) for (s = 0; s < i.length; s++) i[s] && I(i[s], n, typeof e.type != "function" || r && !e.props.__P);
 	!r && (i = e.__c) && (i = i.__z) && (a = te(i, o = [])) && (i == e.__e && o.some(v), v(a), v(i)), r || v(e.__e), e.__e = e.__c = e.__ = null;
 }
-function re(e, t, n) {
+function ie(e, t, n) {
 	return this.constructor(e, n);
 }
-function R(e, n) {
+function L(e, n) {
 	var r, i, a, o;
 	t.__ && t.__(e, n), n.nodeType == 9 && (n = n.documentElement), i = (r = e && 32 & e.__u) ? null : n.__k, n.__k = y(b, { children: [e] }), a = [], o = [], N(n, n.__k, i || f, f, n.namespaceURI, i ? null : n.firstChild ? g.call(n.childNodes) : null, a, i ? i.__e : n.firstChild, r, o), P(a, n.__k, o), n.__k.props.children = null;
 }
@@ -262,32 +262,32 @@ t = { __e: function(e, t, n, r) {
 	return e.__v.__b - t.__v.__b;
 }, s = Symbol(), c = /(PointerCapture)$|Capture$/i, l = 0, u = {};
 // node_modules/preact/hooks/dist/hooks.mjs
-var z, B, ie, ae, oe = Object.is, se = 0, ce = [], le = [], ue = t, de = ue.__b, fe = ue.__r, pe = ue.diffed, me = ue.__c, he = ue.unmount, ge = ue.__;
-function _e(e, t) {
-	ue.__h && ue.__h(B, e, se || t), se = 0;
-	var n = B.__H || (B.__H = {
+var R, z, ae, oe, se = Object.is, ce = 0, le = [], ue = [], de = t, fe = de.__b, pe = de.__r, me = de.diffed, he = de.__c, ge = de.unmount, _e = de.__;
+function ve(e, t) {
+	de.__h && de.__h(z, e, ce || t), ce = 0;
+	var n = z.__H || (z.__H = {
 		__: [],
 		__h: []
 	});
 	return e >= n.__.length && n.__.push({}), n.__[e];
 }
-function V(e) {
-	return se = 1, H(Oe, e);
+function B(e) {
+	return ce = 1, V(ke, e);
 }
-function H(e, t, n) {
-	var r = _e(z++, 2);
-	if (r.t = e, !r.__c && (r.__ = [n ? n(t) : Oe(void 0, t), function(e) {
+function V(e, t, n) {
+	var r = ve(R++, 2);
+	if (r.t = e, !r.__c && (r.__ = [n ? n(t) : ke(void 0, t), function(e) {
 		var t = (r.__N || r.__)[0], n = r.t(t, e);
-		oe(t, n) || (r.__N = [n, r.__[1]], r.__c.setState({}));
-	}], r.__c = B, !B.__f)) {
-		B.__f = !0;
-		var i = B.shouldComponentUpdate;
-		B.shouldComponentUpdate = function(e, t, n) {
+		se(t, n) || (r.__N = [n, r.__[1]], r.__c.setState({}));
+	}], r.__c = z, !z.__f)) {
+		z.__f = !0;
+		var i = z.shouldComponentUpdate;
+		z.shouldComponentUpdate = function(e, t, n) {
 			var r = this.__H;
 			if (!r) return !0;
 			var a = !1, o = this.props != e;
 			if (r.__.some(function(e) {
-				e.__N && (a = !0, oe(e.__[0], e.__N[0]) || (o = !0));
+				e.__N && (a = !0, se(e.__[0], e.__N[0]) || (o = !0));
 			}), i) {
 				var s = i.call(this, e, t, n);
 				return a ? s || o : s;
@@ -297,76 +297,76 @@ function H(e, t, n) {
 	}
 	return r.__;
 }
-function U(e, t) {
-	var n = _e(z++, 3);
-	!ue.__s && De(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, B.__H.__h.push(n));
+function H(e, t) {
+	var n = ve(R++, 3);
+	!de.__s && Oe(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, z.__H.__h.push(n));
 }
-function ve(e, t) {
-	var n = _e(z++, 4);
-	!ue.__s && De(n.__H, t) && (n.__P = !1, n.__ = e, n.u = t, B.__h.push(n));
+function ye(e, t) {
+	var n = ve(R++, 4);
+	!de.__s && Oe(n.__H, t) && (n.__P = !1, n.__ = e, n.u = t, z.__h.push(n));
 }
-function W(e) {
-	return se = 5, ye(function() {
+function U(e) {
+	return ce = 5, be(function() {
 		return { current: e };
 	}, []);
 }
-function ye(e, t) {
-	var n = _e(z++, 7);
-	return De(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
-}
 function be(e, t) {
-	return se = 8, ye(function() {
+	var n = ve(R++, 7);
+	return Oe(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
+}
+function xe(e, t) {
+	return ce = 8, be(function() {
 		return e;
 	}, t);
 }
-function xe() {
+function Se() {
 	var e;
 	do {
-		for (; e = le.shift();) try {
-			Te(e);
+		for (; e = ue.shift();) try {
+			Ee(e);
 		} catch (t) {
-			ue.__e(t, { __: (e = e.__P) && e.__v });
+			de.__e(t, { __: (e = e.__P) && e.__v });
 		}
-		for (; e = ce.shift();) {
+		for (; e = le.shift();) {
 			var t = e.__H;
 			if (e.__P && t) try {
-				t.__h.some(Te), t.__h.some(Ee), t.__h = [];
+				t.__h.some(Ee), t.__h.some(De), t.__h = [];
 			} catch (n) {
-				t.__h = [], ue.__e(n, e.__v);
+				t.__h = [], de.__e(n, e.__v);
 			}
 		}
-	} while (le.length);
+	} while (ue.length);
 }
-ue.__b = function(e) {
-	B = null, de && de(e);
-}, ue.__ = function(e, t) {
-	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), ge && ge(e, t);
-}, ue.__r = function(e) {
-	fe && fe(e), z = 0;
-	var t = (B = e.__c).__H;
-	t && (ie == B ? B.__h = [] : (t.__h.some(Te), t.__h.some(Ee), z = 0), t.__h = [], t.__.some(function(e) {
+de.__b = function(e) {
+	z = null, fe && fe(e);
+}, de.__ = function(e, t) {
+	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), _e && _e(e, t);
+}, de.__r = function(e) {
+	pe && pe(e), R = 0;
+	var t = (z = e.__c).__H;
+	t && (ae == z ? z.__h = [] : (t.__h.some(Ee), t.__h.some(De), R = 0), t.__h = [], t.__.some(function(e) {
 		e.__N && (e.__ = e.__N), e.u = e.__N = void 0;
-	})), ie = B;
-}, ue.diffed = function(e) {
-	pe && pe(e);
+	})), ae = z;
+}, de.diffed = function(e) {
+	me && me(e);
 	var t = e.__c;
-	t && t.__H && (t.__H.__h.length && we(ce.push(t)), t.__H.__.some(function(e) {
+	t && t.__H && (t.__H.__h.length && Te(le.push(t)), t.__H.__.some(function(e) {
 		e.u && (e.__H = e.u);
-	})), ie = B = null;
-}, ue.__c = function(e, t) {
+	})), ae = z = null;
+}, de.__c = function(e, t) {
 	t.some(function(e) {
 		try {
-			e.__h.some(Te), e.__h = e.__h.filter(function(e) {
-				return !e.__ || Ee(e);
+			e.__h.some(Ee), e.__h = e.__h.filter(function(e) {
+				return !e.__ || De(e);
 			});
 		} catch (t) {
 			e.__h = [function() {
 				throw t;
 			}];
 		}
-	}), me && me(e, t);
-}, ue.unmount = function(e) {
-	he && he(e);
+	}), he && he(e, t);
+}, de.unmount = function(e) {
+	ge && ge(e);
 	var t, n, r = e.__c;
 	r && r.__H && (r.__H.__.some(function(r) {
 		try {
@@ -375,41 +375,41 @@ ue.__b = function(e) {
 					for (n = e.__; n && (!n.__c || !n.__c.__P);) n = n.__;
 					n &&= n.__c;
 				}
-				r.__P = n, we(le.push(r));
-			} else Te(r);
+				r.__P = n, Te(ue.push(r));
+			} else Ee(r);
 		} catch (e) {
 			t = e;
 		}
-	}), r.__H = void 0, t && ue.__e(t, r.__v));
+	}), r.__H = void 0, t && de.__e(t, r.__v));
 };
-var Se = typeof requestAnimationFrame == "function";
-function Ce(e) {
-	var t, n = function() {
-		clearTimeout(r), Se && cancelAnimationFrame(t), setTimeout(e);
-	}, r = setTimeout(n, 35);
-	Se && (t = requestAnimationFrame(n));
-}
+var Ce = typeof requestAnimationFrame == "function";
 function we(e) {
-	e != 1 && ae == ue.requestAnimationFrame || ((ae = ue.requestAnimationFrame) || Ce)(xe);
+	var t, n = function() {
+		clearTimeout(r), Ce && cancelAnimationFrame(t), setTimeout(e);
+	}, r = setTimeout(n, 35);
+	Ce && (t = requestAnimationFrame(n));
 }
 function Te(e) {
-	var t = B, n = e.__c;
-	typeof n == "function" && (e.__c = void 0, n()), B = t;
+	e != 1 && oe == de.requestAnimationFrame || ((oe = de.requestAnimationFrame) || we)(Se);
 }
 function Ee(e) {
-	var t = B;
-	e.__c = e.__(), B = t;
+	var t = z, n = e.__c;
+	typeof n == "function" && (e.__c = void 0, n()), z = t;
 }
-function De(e, t) {
-	return !e || e.length != t.length || t.some(function(t, n) {
-		return !oe(t, e[n]);
-	});
+function De(e) {
+	var t = z;
+	e.__c = e.__(), z = t;
 }
 function Oe(e, t) {
+	return !e || e.length != t.length || t.some(function(t, n) {
+		return !se(t, e[n]);
+	});
+}
+function ke(e, t) {
 	return typeof t == "function" ? t(e) : t;
 }
 // src/protocol.ts
-var ke = {
+var Ae = {
 	float32: Float32Array,
 	float64: Float64Array,
 	int32: Int32Array,
@@ -418,50 +418,50 @@ var ke = {
 	uint16: Uint16Array,
 	uint8: Uint8Array
 };
-function Ae(e) {
+function je(e) {
 	let t = new DataView(e);
 	if (e.byteLength < 8 || t.getUint32(0, !1) !== 1381193777) throw Error("this is no block of the explorer");
 	let n = t.getUint32(4, !0), { arrays: r, ...i } = JSON.parse(new TextDecoder().decode(new Uint8Array(e, 8, n))), a = { ...i };
-	for (let [t, { type: n, shape: i, offset: o }] of Object.entries(r)) n in ke && (a[t] = new ke[n](e, o, i.reduce((e, t) => e * t, 1)));
+	for (let [t, { type: n, shape: i, offset: o }] of Object.entries(r)) n in Ae && (a[t] = new Ae[n](e, o, i.reduce((e, t) => e * t, 1)));
 	return a;
 }
 // src/transport.ts
-var je = class extends Error {
+var Me = class extends Error {
 	status;
 	kind;
 	constructor(e, t, n) {
 		super(n), this.status = e, this.kind = t;
 	}
 };
-function Me(e, t) {
+function Ne(e, t) {
 	let n = Object.entries(t).filter((e) => e[1] !== void 0).sort(([e], [t]) => e < t ? -1 : 1).map(([e, t]) => `${e}=${encodeURIComponent(String(t))}`);
 	return n.length ? `${e}?${n.join("&")}` : e;
 }
-async function Ne(e, t, n = {}) {
+async function Pe(e, t, n = {}) {
 	return JSON.parse(new TextDecoder().decode(await e.ask(t, n)));
 }
-async function Pe(e, t, n, r) {
-	return Ae(await e.ask(t, n, r));
+async function Fe(e, t, n, r) {
+	return je(await e.ask(t, n, r));
 }
-async function Fe(e, t) {
-	return Ae(await e.ask("/api/points", t));
+async function Ie(e, t) {
+	return je(await e.ask("/api/points", t));
 }
-function Ie(e, t) {
+function Le(e, t) {
 	try {
 		let { error: n } = JSON.parse(new TextDecoder().decode(t));
-		return new je(e, n.kind, n.message);
+		return new Me(e, n.kind, n.message);
 	} catch {
-		return new je(e, "fault", `the server answered ${e}`);
+		return new Me(e, "fault", `the server answered ${e}`);
 	}
 }
-function Le(e) {
+function Re(e) {
 	let t = /* @__PURE__ */ new Map(), n = 0;
 	e.on("msg:custom", ({ id: e, status: n }, r) => {
 		let i = t.get(e);
 		if (!i || !r[0]) return;
 		t.delete(e);
 		let a = r[0], o = a.buffer.slice(a.byteOffset, a.byteOffset + a.byteLength);
-		n === 200 ? i[0](o) : i[1](Ie(n, o));
+		n === 200 ? i[0](o) : i[1](Le(n, o));
 	});
 	let r = (r, i, a) => new Promise((o, s) => {
 		let c = ++n;
@@ -469,7 +469,7 @@ function Le(e) {
 			t.delete(c), s(new DOMException("superseded", "AbortError"));
 		}), e.send({
 			id: c,
-			ask: Me(r, i)
+			ask: Ne(r, i)
 		});
 	});
 	return {
@@ -485,12 +485,12 @@ function Le(e) {
 	};
 }
 // src/answers.ts
-function Re(e, t) {
-	let [n, r] = V({
+function ze(e, t) {
+	let [n, r] = B({
 		value: null,
 		error: null
 	});
-	return U(() => {
+	return H(() => {
 		if (e === null) return r({
 			value: null,
 			error: null
@@ -505,49 +505,49 @@ function Re(e, t) {
 		})), () => void (n = !1);
 	}, [e]), n;
 }
-function ze(e, t, n, r = "") {
-	return Re(n && `${t} ${JSON.stringify(n)} ${r}`, () => Ne(e, t, n));
+function Be(e, t, n, r = "") {
+	return ze(n && `${t} ${JSON.stringify(n)} ${r}`, () => Pe(e, t, n));
 }
-function Be(e) {
-	let t = ze(e, "/api/runs", {}), [n, r] = V(/* @__PURE__ */ new Map());
-	return U(() => {
+function Ve(e) {
+	let t = Be(e, "/api/runs", {}), [n, r] = B(/* @__PURE__ */ new Map());
+	return H(() => {
 		if (!t.value?.live) return;
 		let n = (e, t) => r((n) => new Map(n).set(e, t));
 		return e.follow((e) => n(e.id, e), (e) => n(e, null));
 	}, [t.value?.live]), t.value ? {
 		value: {
 			...t.value,
-			runs: Ve(t.value.runs, n)
+			runs: He(t.value.runs, n)
 		},
 		error: null
 	} : t;
 }
-function Ve(e, t) {
+function He(e, t) {
 	let n = new Set(e.map((e) => e.id)), r = [...t.values()].filter((e) => e !== null && !n.has(e.id));
 	return [...e.map((e) => t.has(e.id) ? t.get(e.id) : e).filter(Boolean), ...r];
 }
 // node_modules/uplot/dist/uPlot.esm.js
-var He = !0, Ue = "uplot", We = "u-hz", Ge = "u-vt", Ke = "u-title", qe = "u-wrap", Je = "u-under", Ye = "u-over", Xe = "u-axis", Ze = "u-off", Qe = "u-select", $e = "u-cursor-x", et = "u-cursor-y", tt = "u-cursor-pt", nt = "u-legend", rt = "u-live", it = "u-inline", at = "u-series", ot = "u-marker", st = "u-label", ct = "u-value", lt = "width", ut = "height", dt = "top", ft = "bottom", pt = "left", mt = "right", ht = "#000", gt = "#0000", _t = "mousemove", vt = "mousedown", yt = "mouseup", bt = "mouseenter", xt = "mouseleave", St = "dblclick", Ct = "resize", wt = "scroll", Tt = "change", Et = "dppxchange", Dt = "--", Ot = typeof window < "u", kt = Ot ? document : null, At = Ot ? window : null, jt = Ot ? navigator : null, G, Mt;
-function Nt() {
+var Ue = !0, We = "uplot", Ge = "u-hz", Ke = "u-vt", qe = "u-title", Je = "u-wrap", Ye = "u-under", Xe = "u-over", Ze = "u-axis", Qe = "u-off", $e = "u-select", et = "u-cursor-x", tt = "u-cursor-y", nt = "u-cursor-pt", rt = "u-legend", it = "u-live", at = "u-inline", ot = "u-series", st = "u-marker", ct = "u-label", lt = "u-value", ut = "width", dt = "height", ft = "top", pt = "bottom", mt = "left", ht = "right", gt = "#000", _t = "#0000", vt = "mousemove", yt = "mousedown", bt = "mouseup", xt = "mouseenter", St = "mouseleave", Ct = "dblclick", wt = "resize", Tt = "scroll", Et = "change", Dt = "dppxchange", Ot = "--", kt = typeof window < "u", At = kt ? document : null, jt = kt ? window : null, Mt = kt ? navigator : null, W, Nt;
+function Pt() {
 	let e = devicePixelRatio;
-	G != e && (G = e, Mt && Jt(Tt, Mt, Nt), Mt = matchMedia(`(min-resolution: ${G - .001}dppx) and (max-resolution: ${G + .001}dppx)`), qt(Tt, Mt, Nt), At.dispatchEvent(new CustomEvent(Et)));
+	W != e && (W = e, Nt && Jt(Et, Nt, Pt), Nt = matchMedia(`(min-resolution: ${W - .001}dppx) and (max-resolution: ${W + .001}dppx)`), qt(Et, Nt, Pt), jt.dispatchEvent(new CustomEvent(Dt)));
 }
-function Pt(e, t) {
+function Ft(e, t) {
 	if (t != null) {
 		let n = e.classList;
 		!n.contains(t) && n.add(t);
 	}
 }
-function Ft(e, t) {
+function It(e, t) {
 	let n = e.classList;
 	n.contains(t) && n.remove(t);
 }
-function It(e, t, n) {
+function G(e, t, n) {
 	e.style[t] = n + "px";
 }
 function Lt(e, t, n, r) {
-	let i = kt.createElement(e);
-	return t != null && Pt(i, t), n?.insertBefore(i, r), i;
+	let i = At.createElement(e);
+	return t != null && Ft(i, t), n?.insertBefore(i, r), i;
 }
 function Rt(e, t) {
 	return Lt("div", e, t);
@@ -555,7 +555,7 @@ function Rt(e, t) {
 var zt = /* @__PURE__ */ new WeakMap();
 function Bt(e, t, n, r, i) {
 	let a = "translate(" + t + "px," + n + "px)";
-	a != zt.get(e) && (e.style.transform = a, zt.set(e, a), t < 0 || n < 0 || t > r || n > i ? Pt(e, Ze) : Ft(e, Ze));
+	a != zt.get(e) && (e.style.transform = a, zt.set(e, a), t < 0 || n < 0 || t > r || n > i ? Ft(e, Qe) : It(e, Qe));
 }
 var Vt = /* @__PURE__ */ new WeakMap();
 function Ht(e, t, n) {
@@ -577,7 +577,7 @@ function qt(e, t, n, r) {
 function Jt(e, t, n, r) {
 	t.removeEventListener(e, n, Gt);
 }
-Ot && Nt();
+kt && Pt();
 function Yt(e, t, n, r) {
 	let i;
 	n ||= 0, r ||= t.length - 1;
@@ -654,7 +654,7 @@ function dn(e, t, n) {
 	let _ = p || h || 1e3, v = Sn(10, _n(wn(_))), y = J(Hn(e - _ * (p == 0 ? e == 0 ? .1 : 1 : a), v / 10), 24), b = e >= l && (d == 1 || d == 3 && y <= l || d == 2 && y >= l) ? l : On, x = xn(s, y < b && e >= b ? b : bn(b, y)), S = J(Vn(t + _ * (p == 0 ? t == 0 ? .1 : 1 : o), v / 10), 24), C = t <= u && (f == 1 || f == 3 && S >= u || f == 2 && S <= u) ? u : -On, w = bn(c, S > C && t <= C ? C : xn(C, S));
 	return x == w && x == 0 && (w = 100), [x, w];
 }
-var fn = new Intl.NumberFormat(Ot ? jt.language : "en-US"), pn = (e) => fn.format(e), mn = Math, hn = mn.PI, gn = mn.abs, _n = mn.floor, vn = mn.round, yn = mn.ceil, bn = mn.min, xn = mn.max, Sn = mn.pow, Cn = mn.sign, wn = mn.log10, Tn = mn.log2, En = (e, t = 1) => mn.sinh(e) * t, Dn = (e, t = 1) => mn.asinh(e / t), On = Infinity;
+var fn = new Intl.NumberFormat(kt ? Mt.language : "en-US"), pn = (e) => fn.format(e), mn = Math, hn = mn.PI, gn = mn.abs, _n = mn.floor, vn = mn.round, yn = mn.ceil, bn = mn.min, xn = mn.max, Sn = mn.pow, Cn = mn.sign, wn = mn.log10, Tn = mn.log2, En = (e, t = 1) => mn.sinh(e) * t, Dn = (e, t = 1) => mn.asinh(e / t), On = Infinity;
 function kn(e) {
 	return (wn((e ^ e >> 31) - (e >> 31)) | 0) + 1;
 }
@@ -1083,7 +1083,7 @@ function Xr(e, t) {
 }
 var Zr = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
 function Qr(e, t) {
-	return (n, r, i, a) => a == null ? Dt : t(e(r));
+	return (n, r, i, a) => a == null ? Ot : t(e(r));
 }
 function $r(e, t) {
 	let n = e.series[t];
@@ -1110,11 +1110,11 @@ var ei = {
 };
 function ti(e, t) {
 	let n = e.cursor.points, r = Rt(), i = n.size(e, t);
-	It(r, lt, i), It(r, ut, i);
+	G(r, ut, i), G(r, dt, i);
 	let a = i / -2;
-	It(r, "marginLeft", a), It(r, "marginTop", a);
+	G(r, "marginLeft", a), G(r, "marginTop", a);
 	let o = n.width(e, t, i);
-	return o && It(r, "borderWidth", o), r;
+	return o && G(r, "borderWidth", o), r;
 }
 function ni(e, t) {
 	let n = e.series[t].points;
@@ -1199,7 +1199,7 @@ var li = {
 }, di = ir({}, ui, { filter: Pn }), fi = ir({}, di, { size: 10 }), pi = ir({}, ui, { show: !1 }), mi = "12px system-ui, -apple-system, \"Segoe UI\", Roboto, \"Helvetica Neue\", Arial, \"Noto Sans\", sans-serif, \"Apple Color Emoji\", \"Segoe UI Emoji\", \"Segoe UI Symbol\", \"Noto Color Emoji\"", hi = "bold " + mi, gi = 1.5, _i = {
 	show: !0,
 	scale: "x",
-	stroke: ht,
+	stroke: gt,
 	space: 50,
 	gap: 5,
 	alignTo: 1,
@@ -1260,12 +1260,12 @@ function ji(e, t, n, r, i) {
 	return l < s ? ki(t.slice().reverse(), 3, Ti, yn(s / l)).reverse() : t;
 }
 function Mi(e, t, n, r) {
-	return r == null ? Dt : t == null ? "" : pn(t);
+	return r == null ? Ot : t == null ? "" : pn(t);
 }
 var Ni = {
 	show: !0,
 	scale: "y",
-	stroke: ht,
+	stroke: gt,
 	space: 30,
 	gap: 5,
 	alignTo: 1,
@@ -1285,7 +1285,7 @@ function Pi(e, t) {
 	return J((3 + (e || 1) * 2) * t, 3);
 }
 function Fi(e, t) {
-	let { scale: n, idxs: r } = e.series[0], i = e._data[0], a = e.valToPos(i[r[0]], n, !0), o = gn(e.valToPos(i[r[1]], n, !0) - a) / (e.series[t].points.space * G);
+	let { scale: n, idxs: r } = e.series[0], i = e._data[0], a = e.valToPos(i[r[0]], n, !0), o = gn(e.valToPos(i[r[1]], n, !0) - a) / (e.series[t].points.space * W);
 	return r[1] - r[0] <= o;
 }
 var Ii = {
@@ -1324,7 +1324,7 @@ function Bi(e, t, n, r, i) {
 	return n / 10;
 }
 var Vi = {
-	time: He,
+	time: Ue,
 	auto: !0,
 	distr: 1,
 	log: 10,
@@ -1450,7 +1450,7 @@ function fa(e) {
 	return (e, t, n, r, i) => qi(e, t, (t, a, o, s, c, l, u, d, f, p, m) => {
 		let { pxRound: h, points: g } = t, _, v;
 		s.ori == 0 ? (_ = na, v = ca) : (_ = ra, v = la);
-		let y = J(g.width * G, 3), b = (g.size - g.width) / 2 * G, x = J(b * 2, 3), S = new Path2D(), C = new Path2D(), { left: w, top: T, width: E, height: D } = e.bbox;
+		let y = J(g.width * W, 3), b = (g.size - g.width) / 2 * W, x = J(b * 2, 3), S = new Path2D(), C = new Path2D(), { left: w, top: T, width: E, height: D } = e.bbox;
 		oa(C, w - x, T - x, E + x * 2, D + x * 2);
 		let O = (e) => {
 			if (o[e] != null) {
@@ -1540,7 +1540,7 @@ function _a(e) {
 		if (!c.spanGaps) {
 			let i = [];
 			i.push(...$i(l, u, o, s, D, S, r));
-			let f = c.width * G / 2, p = n || t == 1 ? f : -f, m = n || t == -1 ? -f : f;
+			let f = c.width * W / 2, p = n || t == 1 ? f : -f, m = n || t == -1 ? -f : f;
 			i.forEach((e) => {
 				e[0] += p, e[1] += m;
 			}), T.gaps = i = c.gaps(e, a, o, s, i), T.clip = Zi(i, d.ori, h, g, _, v);
@@ -1571,54 +1571,54 @@ function ya(e) {
 	i = i == null ? [0, 0] : typeof i == "number" ? [i, 0] : i;
 	let a = q(i), o = 1 - t[0], s = K(t[1], On), c = K(t[2], 1), l = K(e.disp, Kn), u = K(e.each, (e) => {}), { fill: d, stroke: f } = l;
 	return (e, t, i, p) => qi(e, t, (m, h, g, _, v, y, b, x, S, C, w) => {
-		let T = m.pxRound, E = n, D = r * G, O = s * G, k = c * G, A, j;
+		let T = m.pxRound, E = n, D = r * W, O = s * W, k = c * W, A, j;
 		_.ori == 0 ? [A, j] = a(e, t) : [j, A] = a(e, t);
 		let M = _.dir * (_.ori == 0 ? 1 : -1), ee = _.ori == 0 ? oa : sa, N = _.ori == 0 ? u : (e, t, n, r, i, a, o) => {
 			u(e, t, n, i, r, o, a);
-		}, te = K(e.bands, qn).find((e) => e.series[0] == t), ne = te == null ? 0 : te.dir, P = m.fillTo(e, t, m.min, m.max, ne), F = T(b(P, v, w, S)), I, L, re, R = C, z = T(m.width * G), B = !1, ie = null, ae = null, oe = null, se = null;
-		d != null && (z == 0 || f != null) && (B = !0, ie = d.values(e, t, i, p), ae = /* @__PURE__ */ new Map(), new Set(ie).forEach((e) => {
-			e != null && ae.set(e, new Path2D());
-		}), z > 0 && (oe = f.values(e, t, i, p), se = /* @__PURE__ */ new Map(), new Set(oe).forEach((e) => {
-			e != null && se.set(e, new Path2D());
+		}, te = K(e.bands, qn).find((e) => e.series[0] == t), ne = te == null ? 0 : te.dir, P = m.fillTo(e, t, m.min, m.max, ne), re = T(b(P, v, w, S)), F, I, ie, L = C, R = T(m.width * W), z = !1, ae = null, oe = null, se = null, ce = null;
+		d != null && (R == 0 || f != null) && (z = !0, ae = d.values(e, t, i, p), oe = /* @__PURE__ */ new Map(), new Set(ae).forEach((e) => {
+			e != null && oe.set(e, new Path2D());
+		}), R > 0 && (se = f.values(e, t, i, p), ce = /* @__PURE__ */ new Map(), new Set(se).forEach((e) => {
+			e != null && ce.set(e, new Path2D());
 		})));
-		let { x0: ce, size: le } = l;
-		if (ce != null && le != null) {
-			E = 1, h = ce.values(e, t, i, p), ce.unit == 2 && (h = h.map((t) => e.posToVal(x + t * C, _.key, !0)));
-			let n = le.values(e, t, i, p);
-			L = le.unit == 2 ? n[0] * C : y(n[0], _, C, x) - y(0, _, C, x), R = va(h, g, y, _, C, x, R), re = R - L + D;
-		} else R = va(h, g, y, _, C, x, R), re = R * o + D, L = R - re;
-		re < 1 && (re = 0), z >= L / 2 && (z = 0), re < 5 && (T = Nn);
-		let ue = re > 0, de = R - re - (ue ? z : 0);
-		L = T(An(de, k, O)), I = (E == 0 ? L / 2 : E == M ? 0 : L) - E * M * ((E == 0 ? D / 2 : 0) + (ue ? z / 2 : 0));
-		let fe = {
+		let { x0: le, size: ue } = l;
+		if (le != null && ue != null) {
+			E = 1, h = le.values(e, t, i, p), le.unit == 2 && (h = h.map((t) => e.posToVal(x + t * C, _.key, !0)));
+			let n = ue.values(e, t, i, p);
+			I = ue.unit == 2 ? n[0] * C : y(n[0], _, C, x) - y(0, _, C, x), L = va(h, g, y, _, C, x, L), ie = L - I + D;
+		} else L = va(h, g, y, _, C, x, L), ie = L * o + D, I = L - ie;
+		ie < 1 && (ie = 0), R >= I / 2 && (R = 0), ie < 5 && (T = Nn);
+		let de = ie > 0, fe = L - ie - (de ? R : 0);
+		I = T(An(fe, k, O)), F = (E == 0 ? I / 2 : E == M ? 0 : I) - E * M * ((E == 0 ? D / 2 : 0) + (de ? R / 2 : 0));
+		let pe = {
 			stroke: null,
 			fill: null,
 			clip: null,
 			band: null,
 			gaps: null,
 			flags: 0
-		}, pe = B ? null : new Path2D(), me = null;
-		if (te != null) me = e.data[te.series[1]];
+		}, me = z ? null : new Path2D(), he = null;
+		if (te != null) he = e.data[te.series[1]];
 		else {
 			let { y0: n, y1: r } = l;
-			n != null && r != null && (g = r.values(e, t, i, p), me = n.values(e, t, i, p));
+			n != null && r != null && (g = r.values(e, t, i, p), he = n.values(e, t, i, p));
 		}
-		let he = A * L, ge = j * L;
+		let ge = A * I, _e = j * I;
 		for (let n = M == 1 ? i : p; n >= i && n <= p; n += M) {
 			let r = g[n];
 			if (r == null) continue;
-			if (me != null) {
-				let e = me[n] ?? 0;
+			if (he != null) {
+				let e = he[n] ?? 0;
 				if (r - e == 0) continue;
-				F = b(e, v, w, S);
+				re = b(e, v, w, S);
 			}
-			let i = y(_.distr != 2 || l != null ? h[n] : n, _, C, x), a = b(K(r, P), v, w, S), o = T(i - I), s = T(xn(a, F)), c = T(bn(a, F)), u = s - c;
+			let i = y(_.distr != 2 || l != null ? h[n] : n, _, C, x), a = b(K(r, P), v, w, S), o = T(i - F), s = T(xn(a, re)), c = T(bn(a, re)), u = s - c;
 			if (r != null) {
-				let i = r < 0 ? ge : he, a = r < 0 ? he : ge;
-				B ? (z > 0 && oe[n] != null && ee(se.get(oe[n]), o, c + _n(z / 2), L, xn(0, u - z), i, a), ie[n] != null && ee(ae.get(ie[n]), o, c + _n(z / 2), L, xn(0, u - z), i, a)) : ee(pe, o, c + _n(z / 2), L, xn(0, u - z), i, a), N(e, t, n, o - z / 2, c, L + z, u);
+				let i = r < 0 ? _e : ge, a = r < 0 ? ge : _e;
+				z ? (R > 0 && se[n] != null && ee(ce.get(se[n]), o, c + _n(R / 2), I, xn(0, u - R), i, a), ae[n] != null && ee(oe.get(ae[n]), o, c + _n(R / 2), I, xn(0, u - R), i, a)) : ee(me, o, c + _n(R / 2), I, xn(0, u - R), i, a), N(e, t, n, o - R / 2, c, I + R, u);
 			}
 		}
-		return z > 0 ? fe.stroke = B ? se : pe : B || (fe._fill = m.width == 0 ? m._fill : m._stroke ?? m._fill, fe.width = 0), fe.fill = B ? ae : pe, fe;
+		return R > 0 ? pe.stroke = z ? ce : me : z || (pe._fill = m.width == 0 ? m._fill : m._stroke ?? m._fill, pe.width = 0), pe.fill = z ? oe : me, pe;
 	});
 }
 function ba(e, t) {
@@ -1673,8 +1673,8 @@ var Ca = /* @__PURE__ */ new Set();
 function wa() {
 	for (let e of Ca) e.syncRect(!0);
 }
-Ot && (qt(Ct, At, wa), qt(wt, At, wa, !0), qt(Et, At, () => {
-	Ba.pxRatio = G;
+kt && (qt(wt, jt, wa), qt(Tt, jt, wa, !0), qt(Dt, jt, () => {
+	Ba.pxRatio = W;
 }));
 var Ta = ga(), Ea = fa();
 function Da(e, t, n, r) {
@@ -1711,7 +1711,7 @@ function La(e, t, n, r, i) {
 }
 function Ra(e) {
 	let t, n;
-	return e = e.replace(/(\d+)px/, (e, r) => (t = vn((n = +r) * G)) + "px"), [
+	return e = e.replace(/(\d+)px/, (e, r) => (t = vn((n = +r) * W)) + "px"), [
 		e,
 		t,
 		n
@@ -1719,7 +1719,7 @@ function Ra(e) {
 }
 function za(e) {
 	e.show && [e.font, e.labelFont].forEach((e) => {
-		let t = J(e[2] * G, 1);
+		let t = J(e[2] * W, 1);
 		e[0] = e[0].replace(/[0-9.]+px/, t + "px"), e[1] = t;
 	});
 }
@@ -1739,18 +1739,18 @@ function Ba(e, t, n) {
 	r.valToPosH = a, r.valToPosV = o;
 	let c = !1;
 	r.status = 0;
-	let l = r.root = Rt(Ue);
-	if (e.id != null && (l.id = e.id), Pt(l, e.class), e.title) {
-		let t = Rt(Ke, l);
+	let l = r.root = Rt(We);
+	if (e.id != null && (l.id = e.id), Ft(l, e.class), e.title) {
+		let t = Rt(qe, l);
 		t.textContent = e.title;
 	}
-	let u = Lt("canvas"), d = r.ctx = u.getContext("2d"), f = Rt(qe, l);
+	let u = Lt("canvas"), d = r.ctx = u.getContext("2d"), f = Rt(Je, l);
 	qt("click", f, (e) => {
 		e.target === m && (Y != Fr || X != Ir) && zr.click(r, e);
 	}, !0);
-	let p = r.under = Rt(Je, f);
+	let p = r.under = Rt(Ye, f);
 	f.appendChild(u);
-	let m = r.over = Rt(Ye, f);
+	let m = r.over = Rt(Xe, f);
 	e = rr(e);
 	let h = +K(e.pxAlign, 1), g = ea(h);
 	(e.plugins || []).forEach((t) => {
@@ -1808,7 +1808,7 @@ function Ba(e, t, n) {
 	});
 	for (let t in e.scales) E(t);
 	let D = b[S], O = D.distr, k, A;
-	D.ori == 0 ? (Pt(l, We), k = a, A = o) : (Pt(l, Ge), k = o, A = a);
+	D.ori == 0 ? (Ft(l, Ge), k = a, A = o) : (Ft(l, Ke), k = o, A = a);
 	let j = {};
 	for (let e in b) {
 		let t = b[e];
@@ -1817,97 +1817,97 @@ function Ba(e, t, n) {
 			max: t.max
 		}, t.min = t.max = null);
 	}
-	let M = e.tzDate || ((e) => new Date(vn(e / _))), ee = e.fmtDate || Sr, N = _ == 1 ? Hr(M) : Gr(M), te = qr(M, Kr(_ == 1 ? Vr : Wr, ee)), ne = Qr(M, Xr(Zr, ee)), P = [], F = r.legend = ir({}, ei, e.legend), I = r.cursor = ir({}, li, { drag: { y: i == 2 } }, e.cursor), L = F.show, re = I.show, R = F.markers;
-	F.idxs = P, R.width = q(R.width), R.dash = q(R.dash), R.stroke = q(R.stroke), R.fill = q(R.fill);
-	let z, B, ie, ae = [], oe = [], se, ce = !1, le = {};
-	if (F.live) {
+	let M = e.tzDate || ((e) => new Date(vn(e / _))), ee = e.fmtDate || Sr, N = _ == 1 ? Hr(M) : Gr(M), te = qr(M, Kr(_ == 1 ? Vr : Wr, ee)), ne = Qr(M, Xr(Zr, ee)), P = [], re = r.legend = ir({}, ei, e.legend), F = r.cursor = ir({}, li, { drag: { y: i == 2 } }, e.cursor), I = re.show, ie = F.show, L = re.markers;
+	re.idxs = P, L.width = q(L.width), L.dash = q(L.dash), L.stroke = q(L.stroke), L.fill = q(L.fill);
+	let R, z, ae, oe = [], se = [], ce, le = !1, ue = {};
+	if (re.live) {
 		let e = v[1] ? v[1].values : null;
-		ce = e != null, se = ce ? e(r, 1, 0) : { _: 0 };
-		for (let e in se) le[e] = Dt;
+		le = e != null, ce = le ? e(r, 1, 0) : { _: 0 };
+		for (let e in ce) ue[e] = Ot;
 	}
-	if (L) {
-		if (z = Lt("table", nt, l), ie = Lt("tbody", null, z), F.mount(r, z), ce) {
-			B = Lt("thead", null, z, ie);
-			let e = Lt("tr", null, B);
-			for (var ue in Lt("th", null, e), se) Lt("th", st, e).textContent = ue;
-		} else Pt(z, it), F.live && Pt(z, rt);
+	if (I) {
+		if (R = Lt("table", rt, l), ae = Lt("tbody", null, R), re.mount(r, R), le) {
+			z = Lt("thead", null, R, ae);
+			let e = Lt("tr", null, z);
+			for (var de in Lt("th", null, e), ce) Lt("th", ct, e).textContent = de;
+		} else Ft(R, at), re.live && Ft(R, it);
 	}
-	let de = { show: !0 }, fe = { show: !1 };
-	function pe(e, t) {
-		if (t == 0 && (ce || !F.live || i == 2)) return Jn;
-		let n = [], a = Lt("tr", at, ie, ie.childNodes[t]);
-		Pt(a, e.class), e.show || Pt(a, Ze);
+	let fe = { show: !0 }, pe = { show: !1 };
+	function me(e, t) {
+		if (t == 0 && (le || !re.live || i == 2)) return Jn;
+		let n = [], a = Lt("tr", ot, ae, ae.childNodes[t]);
+		Ft(a, e.class), e.show || Ft(a, Qe);
 		let o = Lt("th", null, a);
-		if (R.show) {
-			let e = Rt(ot, o);
+		if (L.show) {
+			let e = Rt(st, o);
 			if (t > 0) {
-				let n = R.width(r, t);
-				n && (e.style.border = n + "px " + R.dash(r, t) + " " + R.stroke(r, t)), e.style.background = R.fill(r, t);
+				let n = L.width(r, t);
+				n && (e.style.border = n + "px " + L.dash(r, t) + " " + L.stroke(r, t)), e.style.background = L.fill(r, t);
 			}
 		}
-		let s = Rt(st, o);
-		for (var c in e.label instanceof HTMLElement ? s.appendChild(e.label) : s.textContent = e.label, t > 0 && (R.show || (s.style.color = e.width > 0 ? R.stroke(r, t) : R.fill(r, t)), he("click", o, (t) => {
-			if (I._lock) return;
-			ze(t);
+		let s = Rt(ct, o);
+		for (var c in e.label instanceof HTMLElement ? s.appendChild(e.label) : s.textContent = e.label, t > 0 && (L.show || (s.style.color = e.width > 0 ? L.stroke(r, t) : L.fill(r, t)), ge("click", o, (t) => {
+			if (F._lock) return;
+			Be(t);
 			let n = v.indexOf(e);
-			if ((t.ctrlKey || t.metaKey) != F.isolate) {
+			if ((t.ctrlKey || t.metaKey) != re.isolate) {
 				let e = v.some((e, t) => t > 0 && t != n && e.show);
 				v.forEach((t, r) => {
-					r > 0 && ai(r, e ? r == n ? de : fe : de, !0, ma.setSeries);
+					r > 0 && ai(r, e ? r == n ? fe : pe : fe, !0, ma.setSeries);
 				});
 			} else ai(n, { show: !e.show }, !0, ma.setSeries);
-		}, !1), He && he(bt, o, (t) => {
-			I._lock || (ze(t), ai(v.indexOf(e), mi, !0, ma.setSeries));
-		}, !1)), se) {
-			let e = Lt("td", ct, a);
+		}, !1), Ue && ge(xt, o, (t) => {
+			F._lock || (Be(t), ai(v.indexOf(e), mi, !0, ma.setSeries));
+		}, !1)), ce) {
+			let e = Lt("td", lt, a);
 			e.textContent = "--", n.push(e);
 		}
 		return [a, n];
 	}
-	let me = /* @__PURE__ */ new Map();
-	function he(e, t, n, i = !0) {
-		let a = me.get(t) || {}, o = I.bind[e](r, t, n, i);
-		o && (qt(e, t, a[e] = o), me.set(t, a));
+	let he = /* @__PURE__ */ new Map();
+	function ge(e, t, n, i = !0) {
+		let a = he.get(t) || {}, o = F.bind[e](r, t, n, i);
+		o && (qt(e, t, a[e] = o), he.set(t, a));
 	}
-	function ge(e, t, n) {
-		let r = me.get(t) || {};
+	function _e(e, t, n) {
+		let r = he.get(t) || {};
 		for (let n in r) (e == null || n == e) && (Jt(n, t, r[n]), delete r[n]);
-		e ?? me.delete(t);
+		e ?? he.delete(t);
 	}
-	let _e = 0, V = 0, H = 0, U = 0, ve = 0, W = 0, ye = ve, be = W, xe = H, Se = U, Ce = 0, we = 0, Te = 0, Ee = 0;
+	let ve = 0, B = 0, V = 0, H = 0, ye = 0, U = 0, be = ye, xe = U, Se = V, Ce = H, we = 0, Te = 0, Ee = 0, De = 0;
 	r.bbox = {};
-	let De = !1, Oe = !1, ke = !1, Ae = !1, je = !1, Me = !1;
-	function Ne(e, t, n) {
-		(n || e != r.width || t != r.height) && Pe(e, t), _r(!1), ke = !0, Oe = !0, Cr();
+	let Oe = !1, ke = !1, Ae = !1, je = !1, Me = !1, Ne = !1;
+	function Pe(e, t, n) {
+		(n || e != r.width || t != r.height) && Fe(e, t), _r(!1), Ae = !0, ke = !0, Cr();
 	}
-	function Pe(e, t) {
-		r.width = _e = H = e, r.height = V = U = t, ve = W = 0, Le(), Re();
+	function Fe(e, t) {
+		r.width = ve = V = e, r.height = B = H = t, ye = U = 0, Re(), ze();
 		let n = r.bbox;
-		Ce = n.left = Bn(ve * G, .5), we = n.top = Bn(W * G, .5), Te = n.width = Bn(H * G, .5), Ee = n.height = Bn(U * G, .5);
+		we = n.left = Bn(ye * W, .5), Te = n.top = Bn(U * W, .5), Ee = n.width = Bn(V * W, .5), De = n.height = Bn(H * W, .5);
 	}
-	function Fe() {
+	function Ie() {
 		let e = !1, t = 0;
 		for (; !e;) {
 			t++;
 			let n = mr(t), i = hr(t);
-			e = t == 3 || n && i, e || (Pe(r.width, r.height), Oe = !0);
+			e = t == 3 || n && i, e || (Fe(r.width, r.height), ke = !0);
 		}
 	}
-	function Ie({ width: e, height: t }) {
-		Ne(e, t);
+	function Le({ width: e, height: t }) {
+		Pe(e, t);
 	}
-	r.setSize = Ie;
-	function Le() {
+	r.setSize = Le;
+	function Re() {
 		let e = !1, t = !1, n = !1, r = !1;
 		y.forEach((i, a) => {
 			if (i.show && i._show) {
 				let { side: a, _size: o } = i, s = a % 2, c = o + (i.label == null ? 0 : i.labelSize);
-				c > 0 && (s ? (H -= c, a == 3 ? (ve += c, r = !0) : n = !0) : (U -= c, a == 0 ? (W += c, e = !0) : t = !0));
+				c > 0 && (s ? (V -= c, a == 3 ? (ye += c, r = !0) : n = !0) : (H -= c, a == 0 ? (U += c, e = !0) : t = !0));
 			}
-		}), zt[0] = e, zt[1] = n, zt[2] = t, zt[3] = r, H -= Kt[1] + Kt[3], ve += Kt[3], U -= Kt[2] + Kt[0], W += Kt[0];
+		}), zt[0] = e, zt[1] = n, zt[2] = t, zt[3] = r, V -= Kt[1] + Kt[3], ye += Kt[3], H -= Kt[2] + Kt[0], U += Kt[0];
 	}
-	function Re() {
-		let e = ve + H, t = W + U, n = ve, r = W;
+	function ze() {
+		let e = ye + V, t = U + H, n = ye, r = U;
 		function i(i, a) {
 			switch (i) {
 				case 1: return e += a, e - a;
@@ -1923,13 +1923,13 @@ function Ba(e, t, n) {
 			}
 		});
 	}
-	if (I.dataIdx == null) {
-		let e = I.hover, n = e.skip = new Set(e.skip ?? []);
+	if (F.dataIdx == null) {
+		let e = F.hover, n = e.skip = new Set(e.skip ?? []);
 		n.add(void 0);
 		let r = e.prox = q(e.prox), i = e.bias ??= 0;
-		I.dataIdx = (e, a, o, s) => {
+		F.dataIdx = (e, a, o, s) => {
 			if (a == 0) return o;
-			let c = o, l = r(e, a, o, s) ?? On, u = l >= 0 && l < On, d = D.ori == 0 ? H : U, f = I.left, p = t[0], m = t[a];
+			let c = o, l = r(e, a, o, s) ?? On, u = l >= 0 && l < On, d = D.ori == 0 ? V : H, f = F.left, p = t[0], m = t[a];
 			if (n.has(m[o])) {
 				c = null;
 				let e = null, t = null, r;
@@ -1945,23 +1945,23 @@ function Ba(e, t, n) {
 			return c;
 		};
 	}
-	let ze = (e) => {
-		I.event = e;
+	let Be = (e) => {
+		F.event = e;
 	};
-	I.idxs = P, I._lock = !1;
-	let Be = I.points;
-	Be.show = q(Be.show), Be.size = q(Be.size), Be.stroke = q(Be.stroke), Be.width = q(Be.width), Be.fill = q(Be.fill);
-	let Ve = r.focus = ir({}, e.focus || { alpha: .3 }, I.focus), He = Ve.prox >= 0, ht = He && Be.one, Ct = [], wt = [], Tt = [];
-	function Ot(e, t) {
-		let n = Be.show(r, t);
-		if (n instanceof HTMLElement) return Pt(n, tt), Pt(n, e.class), Bt(n, -10, -10, H, U), m.insertBefore(n, Ct[t]), n;
+	F.idxs = P, F._lock = !1;
+	let Ve = F.points;
+	Ve.show = q(Ve.show), Ve.size = q(Ve.size), Ve.stroke = q(Ve.stroke), Ve.width = q(Ve.width), Ve.fill = q(Ve.fill);
+	let He = r.focus = ir({}, e.focus || { alpha: .3 }, F.focus), Ue = He.prox >= 0, gt = Ue && Ve.one, wt = [], Tt = [], Et = [];
+	function kt(e, t) {
+		let n = Ve.show(r, t);
+		if (n instanceof HTMLElement) return Ft(n, nt), Ft(n, e.class), Bt(n, -10, -10, V, H), m.insertBefore(n, wt[t]), n;
 	}
-	function jt(e, t) {
+	function Mt(e, t) {
 		if (i == 1 || t > 0) {
 			let t = i == 1 && b[e.scale].time, n = e.value;
 			e.value = t ? Qn(n) ? Qr(M, Xr(n, ee)) : n || ne : n || Mi, e.label = e.label || (t ? yi : vi);
 		}
-		if (ht || t > 0) {
+		if (gt || t > 0) {
 			e.width = e.width == null ? 1 : e.width, e.paths = e.paths || Ta || Fn, e.fillTo = q(e.fillTo || Yi), e.pxAlign = +K(e.pxAlign, h), e.pxRound = ea(e.pxAlign), e.stroke = q(e.stroke || null), e.fill = q(e.fill || null), e._stroke = e._fill = e._paths = e._focus = null;
 			let t = Pi(xn(1, e.width), 1), n = e.points = ir({}, {
 				size: t,
@@ -1974,30 +1974,30 @@ function Ba(e, t, n) {
 			}, e.points);
 			n.show = q(n.show), n.filter = q(n.filter), n.fill = q(n.fill), n.stroke = q(n.stroke), n.paths = q(n.paths), n.pxAlign = e.pxAlign;
 		}
-		if (L) {
-			let n = pe(e, t);
-			ae.splice(t, 0, n[0]), oe.splice(t, 0, n[1]), F.values.push(null);
+		if (I) {
+			let n = me(e, t);
+			oe.splice(t, 0, n[0]), se.splice(t, 0, n[1]), re.values.push(null);
 		}
-		if (re) {
+		if (ie) {
 			P.splice(t, 0, null);
 			let n = null;
-			ht ? t == 0 && (n = Ot(e, t)) : t > 0 && (n = Ot(e, t)), Ct.splice(t, 0, n), wt.splice(t, 0, 0), Tt.splice(t, 0, 0);
+			gt ? t == 0 && (n = kt(e, t)) : t > 0 && (n = kt(e, t)), wt.splice(t, 0, n), Tt.splice(t, 0, 0), Et.splice(t, 0, 0);
 		}
 		fa("addSeries", t);
 	}
-	function Mt(e, t) {
-		t ??= v.length, e = i == 1 ? ka(e, t, bi, zi) : ka(e, t, {}, Ri), v.splice(t, 0, e), jt(v[t], t);
+	function Nt(e, t) {
+		t ??= v.length, e = i == 1 ? ka(e, t, bi, zi) : ka(e, t, {}, Ri), v.splice(t, 0, e), Mt(v[t], t);
 	}
-	r.addSeries = Mt;
-	function Nt(e) {
-		if (v.splice(e, 1), L) {
-			F.values.splice(e, 1), oe.splice(e, 1);
-			let t = ae.splice(e, 1)[0];
-			ge(null, t.firstChild), t.remove();
+	r.addSeries = Nt;
+	function Pt(e) {
+		if (v.splice(e, 1), I) {
+			re.values.splice(e, 1), se.splice(e, 1);
+			let t = oe.splice(e, 1)[0];
+			_e(null, t.firstChild), t.remove();
 		}
-		re && (P.splice(e, 1), Ct.splice(e, 1)[0].remove(), wt.splice(e, 1), Tt.splice(e, 1)), fa("delSeries", e);
+		ie && (P.splice(e, 1), wt.splice(e, 1)[0].remove(), Tt.splice(e, 1), Et.splice(e, 1)), fa("delSeries", e);
 	}
-	r.delSeries = Nt;
+	r.delSeries = Pt;
 	let zt = [
 		!1,
 		!1,
@@ -2013,7 +2013,7 @@ function Ba(e, t, n) {
 				!Un.has(e) && Un.set(e, Wn(e));
 			}), e.incrs = q(e.incrs || (i.distr == 2 ? kr : a ? _ == 1 ? Br : Ur : Ar)), e.splits = q(e.splits || (a && i.distr == 1 ? N : i.distr == 3 ? Ci : i.distr == 4 ? wi : Si)), e.stroke = q(e.stroke), e.grid.stroke = q(e.grid.stroke), e.ticks.stroke = q(e.ticks.stroke), e.border.stroke = q(e.border.stroke);
 			let o = e.values;
-			e.values = Yn(o) && !Yn(o[0]) ? q(o) : a ? Yn(o) ? qr(M, Kr(o, ee)) : Qn(o) ? Jr(M, o) : o || te : o || xi, e.filter = q(e.filter || (i.distr >= 3 && i.log == 10 ? Ai : i.distr == 3 && i.log == 2 ? ji : Pn)), e.font = Ra(e.font), e.labelFont = Ra(e.labelFont), e._size = e.size(r, null, t, 0), e._space = e._rotate = e._incrs = e._found = e._splits = e._values = null, e._size > 0 && (zt[t] = !0, e._el = Rt(Xe, f));
+			e.values = Yn(o) && !Yn(o[0]) ? q(o) : a ? Yn(o) ? qr(M, Kr(o, ee)) : Qn(o) ? Jr(M, o) : o || te : o || xi, e.filter = q(e.filter || (i.distr >= 3 && i.log == 10 ? Ai : i.distr == 3 && i.log == 2 ? ji : Pn)), e.font = Ra(e.font), e.labelFont = Ra(e.labelFont), e._size = e.size(r, null, t, 0), e._space = e._rotate = e._incrs = e._found = e._splits = e._values = null, e._size > 0 && (zt[t] = !0, e._el = Rt(Ze, f));
 		}
 	}
 	function Ut(e, t, n, r) {
@@ -2040,9 +2040,9 @@ function Ba(e, t, n) {
 			}
 			r._data = t = e;
 		}
-		if (_r(!0), fa("setData"), O == 2 && (ke = !0), n !== !1) {
+		if (_r(!0), fa("setData"), O == 2 && (Ae = !0), n !== !1) {
 			let e = D;
-			e.auto(r, sn) ? dn() : ii(S, e.min, e.max), Ae ||= I.left >= 0, Me = !0, Cr();
+			e.auto(r, sn) ? dn() : ii(S, e.min, e.max), je ||= F.left >= 0, Ne = !0, Cr();
 		}
 	}
 	r.setData = cn;
@@ -2053,7 +2053,7 @@ function Ba(e, t, n) {
 	}
 	let fn, pn, mn, _n, Cn, Tn, kn, Mn, Nn, Rn;
 	function zn(e, t, n, r, i, a) {
-		e ??= gt, n ??= qn, r ??= "butt", i ??= gt, a ??= "round", e != fn && (d.strokeStyle = fn = e), i != pn && (d.fillStyle = pn = i), t != mn && (d.lineWidth = mn = t), a != Cn && (d.lineJoin = Cn = a), r != Tn && (d.lineCap = Tn = r), n != _n && d.setLineDash(_n = n);
+		e ??= _t, n ??= qn, r ??= "butt", i ??= _t, a ??= "round", e != fn && (d.strokeStyle = fn = e), i != pn && (d.fillStyle = pn = i), t != mn && (d.lineWidth = mn = t), a != Cn && (d.lineJoin = Cn = a), r != Tn && (d.lineCap = Tn = r), n != _n && d.setLineDash(_n = n);
 	}
 	function Vn(e, t, n, r) {
 		t != pn && (d.fillStyle = pn = t), e != kn && (d.font = kn = e), n != Mn && (d.textAlign = Mn = n), r != Nn && (d.textBaseline = Nn = r);
@@ -2140,8 +2140,8 @@ function Ba(e, t, n) {
 			v.forEach((e, t) => {
 				i == 2 ? t > 0 && n.y && (e._paths = null) : n[e.scale] && (e._paths = null);
 			});
-			for (let e in n) ke = !0, fa("setScale", e);
-			re && I.left >= 0 && (Ae = Me = !0);
+			for (let e in n) Ae = !0, fa("setScale", e);
+			ie && F.left >= 0 && (je = Ne = !0);
 		}
 		for (let e in j) j[e] = null;
 	}
@@ -2153,8 +2153,8 @@ function Ba(e, t, n) {
 	}
 	function nr() {
 		if (Xt > 0) {
-			let e = v.some((e) => e._focus) && Rn != Ve.alpha;
-			e && (d.globalAlpha = Rn = Ve.alpha), v.forEach((e, n) => {
+			let e = v.some((e) => e._focus) && Rn != He.alpha;
+			e && (d.globalAlpha = Rn = He.alpha), v.forEach((e, n) => {
 				if (n > 0 && e.show && (ar(n, !1), ar(n, !0), e._paths == null)) {
 					let a = Rn;
 					Rn != e.alpha && (d.globalAlpha = Rn = e.alpha);
@@ -2180,12 +2180,12 @@ function Ba(e, t, n) {
 	}
 	function or(e, t) {
 		let n = t ? v[e].points : v[e], { stroke: r, fill: i, clip: a, flags: o, _stroke: s = n._stroke, _fill: c = n._fill, _width: l = n.width } = n._paths;
-		l = J(l * G, 3);
+		l = J(l * W, 3);
 		let u = null, f = l % 2 / 2;
 		t && c == null && (c = l > 0 ? "#fff" : s);
 		let p = n.pxAlign == 1 && f > 0;
 		if (p && d.translate(f, f), !t) {
-			let e = Ce - l / 2, t = we - l / 2, n = Te + l, r = Ee + l;
+			let e = we - l / 2, t = Te - l / 2, n = Ee + l, r = De + l;
 			u = new Path2D(), u.rect(e, t, n, r);
 		}
 		t ? cr(s, l, n.dash, n.cap, c, r, i, o, a) : sr(e, s, l, n.dash, n.cap, c, r, i, o, u, a), p && d.translate(-f, -f);
@@ -2241,7 +2241,7 @@ function Ba(e, t, n) {
 				return;
 			}
 			n._show || (t = !1, n._show = !0, _r(!1));
-			let o = n.side, s = o % 2, { min: c, max: l } = a, [u, d] = fr(i, c, l, s == 0 ? H : U);
+			let o = n.side, s = o % 2, { min: c, max: l } = a, [u, d] = fr(i, c, l, s == 0 ? V : H);
 			if (d == 0) return;
 			let f = a.distr == 2, p = n._splits = n.splits(r, i, c, l, u, d, f), m = a.distr == 2 ? p.map((e) => en[e]) : p, h = a.distr == 2 ? en[p[1]] - en[p[0]] : u, g = n._values = n.values(r, n.filter(r, m, i, d, h), i, d, h);
 			n._rotate = o == 2 ? n.rotate(r, g, i, d) : 0;
@@ -2262,16 +2262,16 @@ function Ba(e, t, n) {
 			if (!t.show || !t._show) continue;
 			let n = t.side, i = n % 2, a, o, c = t.stroke(r, e), l = n == 0 || n == 3 ? -1 : 1, [u, f] = t._found;
 			if (t.label != null) {
-				let s = t.labelGap * l, p = vn((t._lpos + s) * G);
-				Vn(t.labelFont[0], c, "center", n == 2 ? dt : ft), d.save(), i == 1 ? (a = o = 0, d.translate(p, vn(we + Ee / 2)), d.rotate((n == 3 ? -hn : hn) / 2)) : (a = vn(Ce + Te / 2), o = p);
+				let s = t.labelGap * l, p = vn((t._lpos + s) * W);
+				Vn(t.labelFont[0], c, "center", n == 2 ? ft : pt), d.save(), i == 1 ? (a = o = 0, d.translate(p, vn(Te + De / 2)), d.rotate((n == 3 ? -hn : hn) / 2)) : (a = vn(we + Ee / 2), o = p);
 				let m = jn(t.label) ? t.label(r, e, u, f) : t.label;
 				d.fillText(m, a, o), d.restore();
 			}
 			if (f == 0) continue;
-			let p = b[t.scale], m = i == 0 ? Te : Ee, h = i == 0 ? Ce : we, _ = t._splits, v = p.distr == 2 ? _.map((e) => en[e]) : _, x = p.distr == 2 ? en[_[1]] - en[_[0]] : u, S = t.ticks, C = t.border, w = S.show ? S.size : 0, T = vn(w * G), E = vn((t.alignTo == 2 ? t._size - w - t.gap : t.gap) * G), D = t._rotate * -hn / 180, O = g(t._pos * G), k = O + (T + E) * l;
+			let p = b[t.scale], m = i == 0 ? Ee : De, h = i == 0 ? we : Te, _ = t._splits, v = p.distr == 2 ? _.map((e) => en[e]) : _, x = p.distr == 2 ? en[_[1]] - en[_[0]] : u, S = t.ticks, C = t.border, w = S.show ? S.size : 0, T = vn(w * W), E = vn((t.alignTo == 2 ? t._size - w - t.gap : t.gap) * W), D = t._rotate * -hn / 180, O = g(t._pos * W), k = O + (T + E) * l;
 			o = i == 0 ? k : 0, a = i == 1 ? k : 0;
 			let A = t.font[0];
-			Vn(A, c, t.align == 1 ? pt : t.align == 2 ? mt : D > 0 ? pt : D < 0 ? mt : i == 0 ? "center" : n == 3 ? mt : pt, D || i == 1 ? "middle" : n == 2 ? dt : ft);
+			Vn(A, c, t.align == 1 ? mt : t.align == 2 ? ht : D > 0 ? mt : D < 0 ? ht : i == 0 ? "center" : n == 3 ? ht : mt, D || i == 1 ? "middle" : n == 2 ? ft : pt);
 			let j = t.font[1] * t.lineGap, M = _.map((e) => g(s(e, p, m, h))), ee = t._values;
 			for (let e = 0; e < ee.length; e++) {
 				let t = ee[e];
@@ -2284,9 +2284,9 @@ function Ba(e, t, n) {
 					}
 				}
 			}
-			S.show && pr(M, S.filter(r, v, e, f, x), i, n, O, T, J(S.width * G, 3), S.stroke(r, e), S.dash, S.cap);
+			S.show && pr(M, S.filter(r, v, e, f, x), i, n, O, T, J(S.width * W, 3), S.stroke(r, e), S.dash, S.cap);
 			let N = t.grid;
-			N.show && pr(M, N.filter(r, v, e, f, x), i, i == 0 ? 2 : 1, i == 0 ? we : Ce, i == 0 ? Ee : Te, J(N.width * G, 3), N.stroke(r, e), N.dash, N.cap), C.show && pr([O], [1], +(i == 0), i == 0 ? 1 : 2, i == 1 ? we : Ce, i == 1 ? Ee : Te, J(C.width * G, 3), C.stroke(r, e), C.dash, C.cap);
+			N.show && pr(M, N.filter(r, v, e, f, x), i, i == 0 ? 2 : 1, i == 0 ? Te : we, i == 0 ? De : Ee, J(N.width * W, 3), N.stroke(r, e), N.dash, N.cap), C.show && pr([O], [1], +(i == 0), i == 0 ? 1 : 2, i == 1 ? Te : we, i == 1 ? De : Ee, J(C.width * W, 3), C.stroke(r, e), C.dash, C.cap);
 		}
 		fa("drawAxes");
 	}
@@ -2311,36 +2311,36 @@ function Ba(e, t, n) {
 	}
 	r.batch = wr;
 	function Tr() {
-		if (De &&= (Xn(), !1), ke &&= (Fe(), !1), Oe) {
-			if (It(p, pt, ve), It(p, dt, W), It(p, lt, H), It(p, ut, U), It(m, pt, ve), It(m, dt, W), It(m, lt, H), It(m, ut, U), It(f, lt, _e), It(f, ut, V), u.width = vn(_e * G), u.height = vn(V * G), y.forEach(({ _el: e, _show: t, _size: n, _pos: r, side: i }) => {
+		if (Oe &&= (Xn(), !1), Ae &&= (Ie(), !1), ke) {
+			if (G(p, mt, ye), G(p, ft, U), G(p, ut, V), G(p, dt, H), G(m, mt, ye), G(m, ft, U), G(m, ut, V), G(m, dt, H), G(f, ut, ve), G(f, dt, B), u.width = vn(ve * W), u.height = vn(B * W), y.forEach(({ _el: e, _show: t, _size: n, _pos: r, side: i }) => {
 				if (e != null) {
 					if (t) {
 						let t = i === 3 || i === 0 ? n : 0, a = i % 2 == 1;
-						It(e, a ? "left" : "top", r - t), It(e, a ? "width" : "height", n), It(e, a ? "top" : "left", a ? W : ve), It(e, a ? "height" : "width", a ? U : H), Ft(e, Ze);
-					} else Pt(e, Ze);
+						G(e, a ? "left" : "top", r - t), G(e, a ? "width" : "height", n), G(e, a ? "top" : "left", a ? U : ye), G(e, a ? "height" : "width", a ? H : V), It(e, Qe);
+					} else Ft(e, Qe);
 				}
-			}), fn = pn = mn = Cn = Tn = kn = Mn = Nn = _n = null, Rn = 1, Ji(!0), ve != ye || W != be || H != xe || U != Se) {
+			}), fn = pn = mn = Cn = Tn = kn = Mn = Nn = _n = null, Rn = 1, Ji(!0), ye != be || U != xe || V != Se || H != Ce) {
 				_r(!1);
-				let e = H / xe, t = U / Se;
-				if (re && !Ae && I.left >= 0) {
-					I.left *= e, I.top *= t, jr && Bt(jr, vn(I.left), 0, H, U), Mr && Bt(Mr, 0, vn(I.top), H, U);
-					for (let n = 0; n < Ct.length; n++) {
-						let r = Ct[n];
-						r != null && (wt[n] *= e, Tt[n] *= t, Bt(r, yn(wt[n]), yn(Tt[n]), H, U));
+				let e = V / Se, t = H / Ce;
+				if (ie && !je && F.left >= 0) {
+					F.left *= e, F.top *= t, jr && Bt(jr, vn(F.left), 0, V, H), Mr && Bt(Mr, 0, vn(F.top), V, H);
+					for (let n = 0; n < wt.length; n++) {
+						let r = wt[n];
+						r != null && (Tt[n] *= e, Et[n] *= t, Bt(r, yn(Tt[n]), yn(Et[n]), V, H));
 					}
 				}
-				if (Q.show && !je && Q.left >= 0 && Q.width > 0) {
+				if (Q.show && !Me && Q.left >= 0 && Q.width > 0) {
 					Q.left *= e, Q.width *= e, Q.top *= t, Q.height *= t;
-					for (let e in Qi) It(ti, e, Q[e]);
+					for (let e in Qi) G(ti, e, Q[e]);
 				}
-				ye = ve, be = W, xe = H, Se = U;
+				be = ye, xe = U, Se = V, Ce = H;
 			}
-			fa("setSize"), Oe = !1;
+			fa("setSize"), ke = !1;
 		}
-		_e > 0 && V > 0 && (d.clearRect(0, 0, u.width, u.height), fa("drawClear"), w.forEach((e) => e()), fa("draw")), Q.show && je && (ni(Q), je = !1), re && Ae && (Ui(null, !0, !1), Ae = !1), F.show && F.live && Me && (Ii(), Me = !1), c || (c = !0, r.status = 1, fa("ready")), sn = !1, vr = !1;
+		ve > 0 && B > 0 && (d.clearRect(0, 0, u.width, u.height), fa("drawClear"), w.forEach((e) => e()), fa("draw")), Q.show && Me && (ni(Q), Me = !1), ie && je && (Ui(null, !0, !1), je = !1), re.show && re.live && Ne && (Ii(), Ne = !1), c || (c = !0, r.status = 1, fa("ready")), sn = !1, vr = !1;
 	}
 	r.redraw = (e, t) => {
-		ke = t || !1, e === !1 ? Cr() : ii(S, D.min, D.max);
+		Ae = t || !1, e === !1 ? Cr() : ii(S, D.min, D.max);
 	};
 	function Er(e, n) {
 		let i = b[e];
@@ -2354,12 +2354,12 @@ function Ba(e, t, n) {
 				n.min = n.max, n.max = e;
 			}
 			if (Xt > 1 && n.min != null && n.max != null && n.max - n.min < 1e-16) return;
-			e == S && i.distr == 2 && Xt > 0 && (n.min = Yt(n.min, t[0]), n.max = Yt(n.max, t[0]), n.min == n.max && n.max++), j[e] = n, De = !0, Cr();
+			e == S && i.distr == 2 && Xt > 0 && (n.min = Yt(n.min, t[0]), n.max = Yt(n.max, t[0]), n.min == n.max && n.max++), j[e] = n, Oe = !0, Cr();
 		}
 	}
 	r.setScale = Er;
-	let Dr, Or, jr, Mr, Nr, Pr, Fr, Ir, Lr, Rr, Y, X, Z = !1, zr = I.drag, Yr = zr.x, $r = zr.y;
-	re && (I.x && (Dr = Rt($e, m)), I.y && (Or = Rt(et, m)), D.ori == 0 ? (jr = Dr, Mr = Or) : (jr = Or, Mr = Dr), Y = I.left, X = I.top);
+	let Dr, Or, jr, Mr, Nr, Pr, Fr, Ir, Lr, Rr, Y, X, Z = !1, zr = F.drag, Yr = zr.x, $r = zr.y;
+	ie && (F.x && (Dr = Rt(et, m)), F.y && (Or = Rt(tt, m)), D.ori == 0 ? (jr = Dr, Mr = Or) : (jr = Or, Mr = Dr), Y = F.left, X = F.top);
 	let Q = r.select = ir({
 		show: !0,
 		over: !0,
@@ -2367,19 +2367,19 @@ function Ba(e, t, n) {
 		width: 0,
 		top: 0,
 		height: 0
-	}, e.select), ti = Q.show ? Rt(Qe, Q.over ? m : p) : null;
+	}, e.select), ti = Q.show ? Rt($e, Q.over ? m : p) : null;
 	function ni(e, t) {
 		if (Q.show) {
-			for (let t in e) Q[t] = e[t], t in Qi && It(ti, t, e[t]);
+			for (let t in e) Q[t] = e[t], t in Qi && G(ti, t, e[t]);
 			t !== !1 && fa("setSelect");
 		}
 	}
 	r.setSelect = ni;
 	function ri(e) {
-		if (v[e].show) L && Ft(ae[e], Ze);
-		else if (L && Pt(ae[e], Ze), re) {
-			let t = ht ? Ct[0] : Ct[e];
-			t != null && Bt(t, -10, -10, H, U);
+		if (v[e].show) I && It(oe[e], Qe);
+		else if (I && Ft(oe[e], Qe), ie) {
+			let t = gt ? wt[0] : wt[e];
+			t != null && Bt(t, -10, -10, V, H);
 		}
 	}
 	function ii(e, t, n) {
@@ -2405,117 +2405,117 @@ function Ba(e, t, n) {
 	}
 	r.addBand = si, r.setBand = oi, r.delBand = ci;
 	function ui(e, t) {
-		v[e].alpha = t, re && Ct[e] != null && (Ct[e].style.opacity = t), L && ae[e] && (ae[e].style.opacity = t);
+		v[e].alpha = t, ie && wt[e] != null && (wt[e].style.opacity = t), I && oe[e] && (oe[e].style.opacity = t);
 	}
 	let di, fi, pi, mi = { focus: !0 };
 	function hi(e) {
 		if (e != pi) {
-			let t = e == null, n = Ve.alpha != 1;
+			let t = e == null, n = He.alpha != 1;
 			v.forEach((r, a) => {
 				if (i == 1 || a > 0) {
 					let i = t || a == 0 || a == e;
-					r._focus = t ? null : i, n && ui(a, i ? 1 : Ve.alpha);
+					r._focus = t ? null : i, n && ui(a, i ? 1 : He.alpha);
 				}
 			}), pi = e, n && Cr();
 		}
 	}
-	L && He && he(xt, z, (e) => {
-		I._lock || (ze(e), pi != null && ai(null, mi, !0, ma.setSeries));
+	I && Ue && ge(St, R, (e) => {
+		F._lock || (Be(e), pi != null && ai(null, mi, !0, ma.setSeries));
 	});
 	function gi(e, t, n) {
 		let r = b[t];
-		n && (e = e / G - (r.ori == 1 ? W : ve));
-		let i = H;
-		r.ori == 1 && (i = U, e = i - e), r.dir == -1 && (e = i - e);
+		n && (e = e / W - (r.ori == 1 ? U : ye));
+		let i = V;
+		r.ori == 1 && (i = H, e = i - e), r.dir == -1 && (e = i - e);
 		let a = r._min, o = r._max, s = e / i, c = a + (o - a) * s, l = r.distr;
 		return l == 3 ? Sn(10, c) : l == 4 ? En(c, r.asinh) : l == 100 ? r.bwd(c) : c;
 	}
 	function Ti(e, n) {
 		return Yt(gi(e, S, n), t[0], Zt, Qt);
 	}
-	r.valToIdx = (e) => Yt(e, t[0]), r.posToIdx = Ti, r.posToVal = gi, r.valToPos = (e, t, n) => b[t].ori == 0 ? a(e, b[t], n ? Te : H, n ? Ce : 0) : o(e, b[t], n ? Ee : U, n ? we : 0), r.setCursor = (e, t, n) => {
+	r.valToIdx = (e) => Yt(e, t[0]), r.posToIdx = Ti, r.posToVal = gi, r.valToPos = (e, t, n) => b[t].ori == 0 ? a(e, b[t], n ? Ee : V, n ? we : 0) : o(e, b[t], n ? De : H, n ? Te : 0), r.setCursor = (e, t, n) => {
 		Y = e.left, X = e.top, Ui(null, t, n);
 	};
 	function Ei(e, t) {
-		It(ti, pt, Q.left = e), It(ti, lt, Q.width = t);
+		G(ti, mt, Q.left = e), G(ti, ut, Q.width = t);
 	}
 	function Di(e, t) {
-		It(ti, dt, Q.top = e), It(ti, ut, Q.height = t);
+		G(ti, ft, Q.top = e), G(ti, dt, Q.height = t);
 	}
 	let Oi = D.ori == 0 ? Ei : Di, ki = D.ori == 1 ? Ei : Di;
 	function Fi() {
-		if (L && F.live) for (let e = +(i == 2); e < v.length; e++) {
-			if (e == 0 && ce) continue;
-			let t = F.values[e], n = 0;
-			for (let r in t) oe[e][n++].firstChild.nodeValue = t[r];
+		if (I && re.live) for (let e = +(i == 2); e < v.length; e++) {
+			if (e == 0 && le) continue;
+			let t = re.values[e], n = 0;
+			for (let r in t) se[e][n++].firstChild.nodeValue = t[r];
 		}
 	}
 	function Ii(e, t) {
 		if (e != null && (e.idxs ? e.idxs.forEach((e, t) => {
 			P[t] = e;
-		}) : Zn(e.idx) || P.fill(e.idx), F.idx = P[0]), L && F.live) {
-			for (let e = 0; e < v.length; e++) (e > 0 || i == 1 && !ce) && Li(e, P[e]);
+		}) : Zn(e.idx) || P.fill(e.idx), re.idx = P[0]), I && re.live) {
+			for (let e = 0; e < v.length; e++) (e > 0 || i == 1 && !le) && Li(e, P[e]);
 			Fi();
 		}
-		Me = !1, t !== !1 && fa("setLegend");
+		Ne = !1, t !== !1 && fa("setLegend");
 	}
 	r.setLegend = Ii;
 	function Li(e, n) {
 		let i = v[e], a = e == 0 && O == 2 ? en : t[e], o;
-		ce ? o = i.values(r, e, n) ?? le : (o = i.value(r, n == null ? null : a[n], e, n), o = o == null ? le : { _: o }), F.values[e] = o;
+		le ? o = i.values(r, e, n) ?? ue : (o = i.value(r, n == null ? null : a[n], e, n), o = o == null ? ue : { _: o }), re.values[e] = o;
 	}
 	function Ui(e, n, a) {
-		Lr = Y, Rr = X, [Y, X] = I.move(r, Y, X), I.left = Y, I.top = X, re && (jr && Bt(jr, vn(Y), 0, H, U), Mr && Bt(Mr, 0, vn(X), H, U));
+		Lr = Y, Rr = X, [Y, X] = F.move(r, Y, X), F.left = Y, F.top = X, ie && (jr && Bt(jr, vn(Y), 0, V, H), Mr && Bt(Mr, 0, vn(X), V, H));
 		let o, s = Zt > Qt;
 		di = On, fi = null;
-		let c = D.ori == 0 ? H : U, l = D.ori == 1 ? H : U;
+		let c = D.ori == 0 ? V : H, l = D.ori == 1 ? V : H;
 		if (Y < 0 || Xt == 0 || s) {
-			o = I.idx = null;
+			o = F.idx = null;
 			for (let e = 0; e < v.length; e++) {
-				let t = Ct[e];
-				t != null && Bt(t, -10, -10, H, U);
+				let t = wt[e];
+				t != null && Bt(t, -10, -10, V, H);
 			}
-			He && ai(null, mi, !0, e == null && ma.setSeries), F.live && (P.fill(o), Me = !0);
+			Ue && ai(null, mi, !0, e == null && ma.setSeries), re.live && (P.fill(o), Ne = !0);
 		} else {
 			let e, n, a;
-			i == 1 && (e = D.ori == 0 ? Y : X, n = gi(e, S), o = I.idx = Yt(n, t[0], Zt, Qt), a = k(t[0][o], D, c, 0));
+			i == 1 && (e = D.ori == 0 ? Y : X, n = gi(e, S), o = F.idx = Yt(n, t[0], Zt, Qt), a = k(t[0][o], D, c, 0));
 			let s = -10, u = -10, d = 0, f = 0, p = !0, m = "", h = "";
 			for (let e = +(i == 2); e < v.length; e++) {
-				let g = v[e], _ = P[e], y = _ == null ? null : i == 1 ? t[e][_] : t[e][1][_], x = I.dataIdx(r, e, o, n), S = x == null ? null : i == 1 ? t[e][x] : t[e][1][x];
-				if (Me = Me || S != y || x != _, P[e] = x, e > 0 && g.show) {
+				let g = v[e], _ = P[e], y = _ == null ? null : i == 1 ? t[e][_] : t[e][1][_], x = F.dataIdx(r, e, o, n), S = x == null ? null : i == 1 ? t[e][x] : t[e][1][x];
+				if (Ne = Ne || S != y || x != _, P[e] = x, e > 0 && g.show) {
 					let n = x == null ? -10 : x == o ? a : k(i == 1 ? t[0][x] : t[e][0][x], D, c, 0), _ = S == null ? -10 : A(S, i == 1 ? b[g.scale] : b[g.facets[1].scale], l, 0);
-					if (He && S != null) {
-						let t = D.ori == 1 ? Y : X, n = gn(Ve.dist(r, e, x, _, t));
+					if (Ue && S != null) {
+						let t = D.ori == 1 ? Y : X, n = gn(He.dist(r, e, x, _, t));
 						if (n < di) {
-							let r = Ve.bias;
+							let r = He.bias;
 							if (r != 0) {
 								let i = gi(t, g.scale), a = S >= 0 ? 1 : -1, o = i >= 0 ? 1 : -1;
 								o == a && (o == 1 ? r == 1 ? S >= i : S <= i : r == 1 ? S <= i : S >= i) && (di = n, fi = e);
 							} else di = n, fi = e;
 						}
 					}
-					if (Me || ht) {
+					if (Ne || gt) {
 						let t, i;
 						D.ori == 0 ? (t = n, i = _) : (t = _, i = n);
-						let a, o, c, l, g, v, y = !0, b = Be.bbox;
+						let a, o, c, l, g, v, y = !0, b = Ve.bbox;
 						if (b != null) {
 							y = !1;
 							let t = b(r, e);
 							c = t.left, l = t.top, a = t.width, o = t.height;
-						} else c = t, l = i, a = o = Be.size(r, e);
-						if (v = Be.fill(r, e), g = Be.stroke(r, e), ht) e == fi && di <= Ve.prox && (s = c, u = l, d = a, f = o, p = y, m = v, h = g);
+						} else c = t, l = i, a = o = Ve.size(r, e);
+						if (v = Ve.fill(r, e), g = Ve.stroke(r, e), gt) e == fi && di <= He.prox && (s = c, u = l, d = a, f = o, p = y, m = v, h = g);
 						else {
-							let t = Ct[e];
-							t != null && (wt[e] = c, Tt[e] = l, Wt(t, a, o, y), Ht(t, v, g), Bt(t, yn(c), yn(l), H, U));
+							let t = wt[e];
+							t != null && (Tt[e] = c, Et[e] = l, Wt(t, a, o, y), Ht(t, v, g), Bt(t, yn(c), yn(l), V, H));
 						}
 					}
 				}
 			}
-			if (ht) {
-				let e = Ve.prox;
-				if (Me || (pi == null ? di <= e : di > e || fi != pi)) {
-					let e = Ct[0];
-					e != null && (wt[0] = s, Tt[0] = u, Wt(e, d, f, p), Ht(e, m, h), Bt(e, yn(s), yn(u), H, U));
+			if (gt) {
+				let e = He.prox;
+				if (Ne || (pi == null ? di <= e : di > e || fi != pi)) {
+					let e = wt[0];
+					e != null && (Tt[0] = s, Et[0] = u, Wt(e, d, f, p), Ht(e, m, h), Bt(e, yn(s), yn(u), V, H));
 				}
 			}
 		}
@@ -2545,14 +2545,14 @@ function Ba(e, t, n) {
 					let [e, t] = ma.scales;
 					ma.values[0] = e == null ? null : gi(D.ori == 0 ? Y : X, e), ma.values[1] = t == null ? null : gi(D.ori == 1 ? Y : X, t);
 				}
-				_a(_t, r, Y, X, H, U, o);
+				_a(vt, r, Y, X, V, H, o);
 			}
-			if (He) {
-				let e = a && ma.setSeries, t = Ve.prox;
+			if (Ue) {
+				let e = a && ma.setSeries, t = He.prox;
 				pi == null ? di <= t && ai(fi, mi, !0, e) : di > t ? ai(null, mi, !0, e) : fi != pi && ai(fi, mi, !0, e);
 			}
 		}
-		Me && (F.idx = o, Ii()), n !== !1 && fa("setCursor");
+		Ne && (re.idx = o, Ii()), n !== !1 && fa("setCursor");
 	}
 	let qi = null;
 	Object.defineProperty(r, "rect", { get() {
@@ -2562,22 +2562,22 @@ function Ba(e, t, n) {
 		e ? qi = null : (qi = m.getBoundingClientRect(), fa("syncRect", qi));
 	}
 	function Xi(e, t, n, r, i, a, o) {
-		I._lock || Z && e != null && e.movementX == 0 && e.movementY == 0 || (Zi(e, t, n, r, i, a, o, !1, e != null), e == null ? Ui(t, !0, !1) : Ui(null, !0, !0));
+		F._lock || Z && e != null && e.movementX == 0 && e.movementY == 0 || (Zi(e, t, n, r, i, a, o, !1, e != null), e == null ? Ui(t, !0, !1) : Ui(null, !0, !0));
 	}
 	function Zi(e, t, n, i, a, o, c, l, u) {
-		if (qi ?? Ji(!1), ze(e), e != null) n = e.clientX - qi.left, i = e.clientY - qi.top;
+		if (qi ?? Ji(!1), Be(e), e != null) n = e.clientX - qi.left, i = e.clientY - qi.top;
 		else {
 			if (n < 0 || i < 0) {
 				Y = -10, X = -10;
 				return;
 			}
-			let [e, r] = ma.scales, c = t.cursor.sync, [l, u] = c.values, [d, f] = c.scales, [p, m] = ma.match, h = t.axes[0].side % 2 == 1, g = D.ori == 0 ? H : U, _ = D.ori == 1 ? H : U, v = h ? o : a, y = h ? a : o, x = h ? i : n, S = h ? n : i;
+			let [e, r] = ma.scales, c = t.cursor.sync, [l, u] = c.values, [d, f] = c.scales, [p, m] = ma.match, h = t.axes[0].side % 2 == 1, g = D.ori == 0 ? V : H, _ = D.ori == 1 ? V : H, v = h ? o : a, y = h ? a : o, x = h ? i : n, S = h ? n : i;
 			if (n = d == null ? x / v * g : p(e, d) ? s(l, b[e], g, 0) : -10, i = f == null ? S / y * _ : m(r, f) ? s(u, b[r], _, 0) : -10, D.ori == 1) {
 				let e = n;
 				n = i, i = e;
 			}
 		}
-		u && (t == null || t.cursor.event.type == _t) && ((n <= 1 || n >= H - 1) && (n = Bn(n, H)), (i <= 1 || i >= U - 1) && (i = Bn(i, U))), l ? (Nr = n, Pr = i, [Fr, Ir] = I.move(r, n, i)) : (Y = n, X = i);
+		u && (t == null || t.cursor.event.type == vt) && ((n <= 1 || n >= V - 1) && (n = Bn(n, V)), (i <= 1 || i >= H - 1) && (i = Bn(i, H))), l ? (Nr = n, Pr = i, [Fr, Ir] = F.move(r, n, i)) : (Y = n, X = i);
 	}
 	let Qi = {
 		width: 0,
@@ -2590,7 +2590,7 @@ function Ba(e, t, n) {
 	}
 	let ta, na, ra, ia;
 	function aa(e, t, n, i, a, o, s) {
-		Z = !0, Yr = $r = zr._x = zr._y = !1, Zi(e, t, n, i, a, o, s, !0, !1), e != null && (he(yt, kt, oa, !1), _a(vt, r, Fr, Ir, H, U, null));
+		Z = !0, Yr = $r = zr._x = zr._y = !1, Zi(e, t, n, i, a, o, s, !0, !1), e != null && (ge(bt, At, oa, !1), _a(yt, r, Fr, Ir, V, H, null));
 		let { left: c, top: l, width: u, height: d } = Q;
 		ta = c, na = l, ra = u, ia = d;
 	}
@@ -2604,33 +2604,33 @@ function Ba(e, t, n) {
 				e != S && t.from == null && t.min != On && ii(e, gi(n + r, e), gi(n, e));
 			}
 			$i();
-		} else I.lock && (I._lock = !I._lock, Ui(t, !0, e != null));
-		e != null && (ge(yt, kt), _a(yt, r, Y, X, H, U, null));
+		} else F.lock && (F._lock = !F._lock, Ui(t, !0, e != null));
+		e != null && (_e(bt, At), _a(bt, r, Y, X, V, H, null));
 	}
 	function sa(e, t, n, r, i, a, o) {
-		if (I._lock) return;
-		ze(e);
+		if (F._lock) return;
+		Be(e);
 		let s = Z;
 		if (Z) {
 			let e = !0, t = !0, n, r;
-			D.ori == 0 ? (n = Yr, r = $r) : (n = $r, r = Yr), n && r && (e = Y <= 10 || Y >= H - 10, t = X <= 10 || X >= U - 10), n && e && (Y = Y < Fr ? 0 : H), r && t && (X = X < Ir ? 0 : U), Ui(null, !0, !0), Z = !1;
+			D.ori == 0 ? (n = Yr, r = $r) : (n = $r, r = Yr), n && r && (e = Y <= 10 || Y >= V - 10, t = X <= 10 || X >= H - 10), n && e && (Y = Y < Fr ? 0 : V), r && t && (X = X < Ir ? 0 : H), Ui(null, !0, !0), Z = !1;
 		}
 		Y = -10, X = -10, P.fill(null), Ui(null, !0, !0), s && (Z = s);
 	}
 	function ca(e, t, n, i, a, o, s) {
-		I._lock || (ze(e), dn(), $i(), e != null && _a(St, r, Y, X, H, U, null));
+		F._lock || (Be(e), dn(), $i(), e != null && _a(Ct, r, Y, X, V, H, null));
 	}
 	function la() {
-		y.forEach(za), Ne(r.width, r.height, !0);
+		y.forEach(za), Pe(r.width, r.height, !0);
 	}
-	qt(Et, At, la);
+	qt(Dt, jt, la);
 	let ua = {};
 	ua.mousedown = aa, ua.mousemove = Xi, ua.mouseup = oa, ua.dblclick = ca, ua.setSeries = (e, t, n, i) => {
 		let a = ma.match[2];
 		n = a(r, t, n), n != -1 && ai(n, i, !0, !1);
-	}, re && (he(vt, m, aa), he(_t, m, Xi), he(bt, m, (e) => {
-		ze(e), Ji(!1);
-	}), he(xt, m, sa), he(St, m, ca), Ca.add(r), r.syncRect = Ji);
+	}, ie && (ge(yt, m, aa), ge(vt, m, Xi), ge(xt, m, (e) => {
+		Be(e), Ji(!1);
+	}), ge(St, m, sa), ge(Ct, m, ca), Ca.add(r), r.syncRect = Ji);
 	let da = r.hooks = e.hooks || {};
 	function fa(e, t, n) {
 		yr ? br.push([
@@ -2658,8 +2658,8 @@ function Ba(e, t, n) {
 			pa
 		],
 		values: [null, null]
-	}, I.sync);
-	ma.match.length == 2 && ma.match.push(pa), I.sync = ma;
+	}, F.sync);
+	ma.match.length == 2 && ma.match.push(pa), F.sync = ma;
 	let ha = ma.key, ga = Wi(ha);
 	function _a(e, t, n, r, i, a, o) {
 		ma.filters.pub(e, t, n, r, i, a, o) && ga.pub(e, t, n, r, i, a, o);
@@ -2670,15 +2670,15 @@ function Ba(e, t, n) {
 	}
 	r.pub = va;
 	function ya() {
-		ga.unsub(r), Ca.delete(r), me.clear(), Jt(Et, At, la), l.remove(), z?.remove(), fa("destroy");
+		ga.unsub(r), Ca.delete(r), he.clear(), Jt(Dt, jt, la), l.remove(), R?.remove(), fa("destroy");
 	}
 	r.destroy = ya;
 	function ba() {
-		fa("init", e, t), cn(t || e.data, !1), j[S] ? Er(S, j[S]) : dn(), je = Q.show && (Q.width > 0 || Q.height > 0), Ae = Me = !0, Ne(e.width, e.height);
+		fa("init", e, t), cn(t || e.data, !1), j[S] ? Er(S, j[S]) : dn(), Me = Q.show && (Q.width > 0 || Q.height > 0), je = Ne = !0, Pe(e.width, e.height);
 	}
-	return v.forEach(jt), y.forEach(Vt), n ? n instanceof HTMLElement ? (n.appendChild(l), ba()) : n(r, ba) : ba(), r;
+	return v.forEach(Mt), y.forEach(Vt), n ? n instanceof HTMLElement ? (n.appendChild(l), ba()) : n(r, ba) : ba(), r;
 }
-Ba.assign = ir, Ba.fmtNum = pn, Ba.rangeNum = ln, Ba.rangeLog = nn, Ba.rangeAsinh = rn, Ba.orient = qi, Ba.pxRatio = G, Ba.join = lr, Ba.fmtDate = Sr, Ba.tzDate = wr, Ba.sync = Wi;
+Ba.assign = ir, Ba.fmtNum = pn, Ba.rangeNum = ln, Ba.rangeLog = nn, Ba.rangeAsinh = rn, Ba.orient = qi, Ba.pxRatio = W, Ba.join = lr, Ba.fmtDate = Sr, Ba.tzDate = wr, Ba.sync = Wi;
 {
 	Ba.addGap = Qi, Ba.clipGaps = Zi;
 	let e = Ba.paths = { points: fa };
@@ -2850,24 +2850,26 @@ var $a = {
 	255
 ], .45);
 function to(e, t, n) {
-	let r = new Uint8Array(4 * e.cells), i = (t) => {
-		for (let n = 0; n < e.cells; n++) r.set([...t(n), 255], 4 * n);
-	}, a = (e, t, r) => {
-		let { low: a, high: o } = ro(e), s = Math.log(o / a) || 1;
-		return i((t) => eo(Ja(Math.log(Math.max(e[t], a) / a) / s), n)), {
-			low: a * t,
+	let r = e.piece_class ?? /* @__PURE__ */ new Int16Array(), i = new Uint8Array(4 * (e.cells + r.length));
+	r.forEach((t, r) => i.set([...eo(Ka(t), n), 255], 4 * (e.cells + r)));
+	let a = (t) => {
+		for (let n = 0; n < e.cells; n++) i.set([...t(n), 255], 4 * n);
+	}, o = (e, t, r) => {
+		let { low: i, high: o } = ro(e), s = Math.log(o / i) || 1;
+		return a((t) => eo(Ja(Math.log(Math.max(e[t], i) / i) / s), n)), {
+			low: i * t,
 			high: o * t,
 			log: !0,
 			label: r
 		};
-	}, { scale: o } = e.window;
+	}, { scale: s } = e.window;
 	return t === "gradient" && e.gradient ? {
-		rgba: r,
-		scale: a(e.gradient, 1, "gradient norm")
+		rgba: i,
+		scale: o(e.gradient, 1, "gradient norm")
 	} : t === "size" ? {
-		rgba: r,
-		scale: a(e.area, o * o, "area of the region")
-	} : (t === "class" && e.class ? i((t) => eo(Ka(e.class[t]), n)) : i(t === "pattern" ? (t) => eo(Xa(e.pattern[t] / 2 ** 32, .6, .55), n) : t === "layer" ? (t) => eo(Qa(Math.max(e.layer[t], 1), e.layers, n), n) : () => n ? [
+		rgba: i,
+		scale: o(e.area, s * s, "area of the region")
+	} : (t === "class" && e.class ? a((t) => eo(Ka(e.class[t]), n)) : a(t === "pattern" ? (t) => eo(Xa(e.pattern[t] / 2 ** 32, .6, .55), n) : t === "layer" ? (t) => eo(Qa(Math.max(e.layer[t], 1), e.layers, n), n) : () => n ? [
 		28,
 		31,
 		37
@@ -2876,7 +2878,7 @@ function to(e, t, n) {
 		250,
 		248
 	]), {
-		rgba: r,
+		rgba: i,
 		scale: null
 	});
 }
@@ -3025,10 +3027,10 @@ function go(e, t, n) {
 }
 var _o = (e, t) => t ? Math.log10(e + 1) : e, vo = (e, t) => t ? 10 ** e - 1 : e;
 function yo(e) {
-	let { curves: t, title: n, note: r, lines: i, accuracies: a, log: o, dark: s, step: c } = e, l = W(null), u = W(null), d = W(e);
+	let { curves: t, title: n, note: r, lines: i, accuracies: a, log: o, dark: s, step: c } = e, l = U(null), u = U(null), d = U(e);
 	d.current = e;
-	let f = ye(() => Co(t.steps, i, a, o), [t, o]);
-	return U(() => {
+	let f = be(() => Co(t.steps, i, a, o), [t, o]);
+	return H(() => {
 		let e = l.current, t = new Ba(wo(d, i, a, e.clientWidth || 400), f, e);
 		u.current = t;
 		let n = new ResizeObserver(() => t.setSize({
@@ -3043,7 +3045,7 @@ function yo(e) {
 		a.length,
 		o,
 		s
-	]), U(() => u.current?.setData(f), [f]), U(() => u.current?.redraw(!1), [c]), /* @__PURE__ */ $("section", {
+	]), H(() => u.current?.setData(f), [f]), H(() => u.current?.redraw(!1), [c]), /* @__PURE__ */ $("section", {
 		class: "chart",
 		"aria-label": `${n}: ${ko(t, i, c)}`,
 		children: [
@@ -3270,9 +3272,9 @@ var Mo = 200, No = {
 	count: Mo
 };
 function Po({ to: e, run: t, onPlane: n, onClose: r }) {
-	let i = W(null), [a, o] = V(null), [s, c] = V(null), [l, u] = V([]), [d, f] = V(0), [p, m] = V("");
-	U(() => i.current?.showModal(), []), U(() => {
-		Ne(e, "/api/images", {
+	let i = U(null), [a, o] = B(null), [s, c] = B(null), [l, u] = B([]), [d, f] = B(0), [p, m] = B("");
+	H(() => i.current?.showModal(), []), H(() => {
+		Pe(e, "/api/images", {
 			run: t,
 			start: d,
 			count: Mo
@@ -3372,7 +3374,7 @@ var Lo = (/* @__PURE__ */ e(((e) => {
 	})(e, {
 		GIFEncoder: () => A,
 		applyPalette: () => S,
-		default: () => L,
+		default: () => I,
 		nearestColor: () => k,
 		nearestColorIndex: () => D,
 		nearestColorIndexWithDistance: () => O,
@@ -3737,7 +3739,7 @@ var Lo = (/* @__PURE__ */ e(((e) => {
 			}
 		};
 		function d() {
-			F(a, "GIF89a");
+			re(a, "GIF89a");
 		}
 	}
 	function j(e, t, n, r, i) {
@@ -3746,7 +3748,7 @@ var Lo = (/* @__PURE__ */ e(((e) => {
 		r ? (a = 1, o = 2) : (a = 0, o = 0), t >= 0 && (o = t & 7), o <<= 2, e.writeByte(o | 0 | a), P(e, n), e.writeByte(i || 0), e.writeByte(0);
 	}
 	function M(e, t, n, r, i = 8) {
-		let a = I(r.length) - 1, o = i - 1 << 4 | 128 | a;
+		let a = F(r.length) - 1, o = i - 1 << 4 | 128 | a;
 		P(e, t), P(e, n), e.writeBytes([
 			o,
 			0,
@@ -3754,10 +3756,10 @@ var Lo = (/* @__PURE__ */ e(((e) => {
 		]);
 	}
 	function ee(e, t) {
-		e.writeByte(33), e.writeByte(255), e.writeByte(11), F(e, "NETSCAPE2.0"), e.writeByte(3), e.writeByte(1), P(e, t), e.writeByte(0);
+		e.writeByte(33), e.writeByte(255), e.writeByte(11), re(e, "NETSCAPE2.0"), e.writeByte(3), e.writeByte(1), P(e, t), e.writeByte(0);
 	}
 	function N(e, t) {
-		let n = 1 << I(t.length);
+		let n = 1 << F(t.length);
 		for (let r = 0; r < n; r++) {
 			let n = [
 				0,
@@ -3769,7 +3771,7 @@ var Lo = (/* @__PURE__ */ e(((e) => {
 	}
 	function te(e, t, n, r) {
 		if (e.writeByte(44), P(e, 0), P(e, 0), P(e, t), P(e, n), r) {
-			let t = I(r.length) - 1;
+			let t = F(r.length) - 1;
 			e.writeByte(128 | t);
 		} else e.writeByte(0);
 	}
@@ -3779,13 +3781,13 @@ var Lo = (/* @__PURE__ */ e(((e) => {
 	function P(e, t) {
 		e.writeByte(t & 255), e.writeByte(t >> 8 & 255);
 	}
-	function F(e, t) {
+	function re(e, t) {
 		for (var n = 0; n < t.length; n++) e.writeByte(t.charCodeAt(n));
 	}
-	function I(e) {
+	function F(e) {
 		return Math.max(Math.ceil(Math.log2(e)), 1);
 	}
-	var L = A;
+	var I = A;
 })))();
 function Ro(e, t, n = "text/plain") {
 	let r = document.createElement("a");
@@ -3797,7 +3799,7 @@ function zo(e, t) {
 function Bo(e) {
 	let { x: t, y: n, scale: r } = e.window, i = ["cell,x,y,area,class,gradient_norm,pattern,layer,corners"];
 	for (let a = 0; a < e.cells; a++) {
-		let o = Ho(e, a), [s, c] = [0, 1].map((e) => o.reduce((t, n) => t + n[e], 0) / o.length), l = [
+		let o = Uo(e, a), [s, c] = [0, 1].map((e) => o.reduce((t, n) => t + n[e], 0) / o.length), l = [
 			t + r * s,
 			n + r * c,
 			e.area[a] * r * r,
@@ -3815,37 +3817,41 @@ function Bo(e) {
 	return `${i.join("\n")}\n`;
 }
 function Vo(e, t, n, r = 800) {
-	let i = Math.round(r * t.hy / t.hx), { scale: a } = e.window, o = (n) => (.5 * r * (1 + (n * a + e.window.x - t.x) / t.hx)).toFixed(2), s = (n) => (.5 * i * (1 - (n * a + e.window.y - t.y) / t.hy)).toFixed(2), { rgba: c } = to(e, n.colouring, n.dark), l = /* @__PURE__ */ new Map();
-	for (let t = 0; t < e.cells; t++) {
+	let i = Math.round(r * t.hy / t.hx), { scale: a } = e.window, o = (n) => (.5 * r * (1 + (n * a + e.window.x - t.x) / t.hx)).toFixed(2), s = (n) => (.5 * i * (1 - (n * a + e.window.y - t.y) / t.hy)).toFixed(2), { rgba: c } = to(e, n.colouring, n.dark), l = /* @__PURE__ */ new Map(), u = n.colouring === "class" ? e.piece_cell?.length ?? 0 : 0;
+	for (let t = 0; t < e.cells + u; t++) {
 		let n = Za([
 			c[4 * t],
 			c[4 * t + 1],
 			c[4 * t + 2]
-		]), r = `M${Ho(e, t).map(([e, t]) => `${o(e)} ${s(t)}`).join("L")}Z`;
-		l.set(n, [...l.get(n) ?? [], r]);
+		]), r = `M${(t < e.cells ? Uo(e, t) : Ho(e, t - e.cells)).map(([e, t]) => `${o(e)} ${s(t)}`).join("L")}Z`, i = t < e.cells ? n : `${n} `;
+		l.set(i, [...l.get(i) ?? [], r]);
 	}
-	let u = /* @__PURE__ */ new Map();
+	let d = /* @__PURE__ */ new Map();
 	e.edge_layer.forEach((t, r) => {
 		if (t === 0 || n.hidden.has(t)) return;
 		let [i, a] = [2 * e.edge_vertices[2 * r], 2 * e.edge_vertices[2 * r + 1]], c = (t) => `${o(e.vertices[t])} ${s(e.vertices[t + 1])}`;
-		u.set(t, [...u.get(t) ?? [], `M${c(i)}L${c(a)}`]);
+		d.set(t, [...d.get(t) ?? [], `M${c(i)}L${c(a)}`]);
 	});
-	let d = [...Array((e.decision?.length ?? 0) / 4).keys()].map((t) => {
+	let f = [...Array((e.decision?.length ?? 0) / 4).keys()].map((t) => {
 		let [n, r, i, a] = e.decision.subarray(4 * t, 4 * t + 4);
 		return `M${o(n)} ${s(r)}L${o(i)} ${s(a)}`;
 	});
 	return [
 		`<svg xmlns="http://www.w3.org/2000/svg" width="${r}" height="${i}" viewBox="0 0 ${r} ${i}">`,
-		...[...l].map(([e, t]) => `<path fill="${e}" d="${t.join("")}"/>`),
-		...[...u].map(([t, r]) => `<path fill="none" stroke="${Za(Qa(t, e.layers, n.dark))}" stroke-width="0.7" d="${r.join("")}"><title>layer ${t}</title></path>`),
-		n.decision && d.length ? `<path fill="none" stroke="${Ua}" stroke-width="2" d="${d.join("")}"><title>decision boundary</title></path>` : "",
+		...[...l].map(([e, t]) => `<path fill="${e.trim()}" d="${t.join("")}"/>`),
+		...[...d].map(([t, r]) => `<path fill="none" stroke="${Za(Qa(t, e.layers, n.dark))}" stroke-width="0.7" d="${r.join("")}"><title>layer ${t}</title></path>`),
+		n.decision && f.length ? `<path fill="none" stroke="${Ua}" stroke-width="2" d="${f.join("")}"><title>decision boundary</title></path>` : "",
 		"</svg>\n"
 	].join("\n");
 }
 function Ho(e, t) {
+	let n = e.piece_places.subarray(2 * e.piece_offsets[t], 2 * e.piece_offsets[t + 1]);
+	return [...Array(n.length / 2).keys()].map((e) => [n[2 * e], n[2 * e + 1]]);
+}
+function Uo(e, t) {
 	return [...e.corners.subarray(e.offsets[t], e.offsets[t + 1])].map((t) => [e.vertices[2 * t], e.vertices[2 * t + 1]]);
 }
-async function Uo(e, t, n, r) {
+async function Wo(e, t, n, r) {
 	let i = (0, Lo.GIFEncoder)(), a = document.createElement("canvas");
 	a.width = 480, a.height = Math.round(480 * e.height / e.width);
 	let o = a.getContext("2d", { willReadFrequently: !0 });
@@ -3860,7 +3866,7 @@ async function Uo(e, t, n, r) {
 	return i.finish(), new Blob([i.bytes()], { type: "image/gif" });
 }
 // src/Legend.tsx
-function Wo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: a, onHidden: o, onDecision: s }) {
+function Go({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: a, onHidden: o, onDecision: s }) {
 	let c = a ? [
 		22,
 		24,
@@ -3869,7 +3875,7 @@ function Wo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 		255,
 		255,
 		255
-	], l = e.kind === "cells" ? Go(e.edge_layer) : [], u = e.kind === "cells" && n === "class" && e.class ? Go(e.class, -1) : [], d = (e) => o(r.includes(e) ? r.filter((t) => t !== e) : [...r, e]);
+	], l = e.kind === "cells" ? Ko(e.edge_layer) : [], u = e.kind === "cells" && n === "class" && e.class ? Ko(e.class, -1) : [], d = (e) => o(r.includes(e) ? r.filter((t) => t !== e) : [...r, e]);
 	return /* @__PURE__ */ $("div", {
 		class: "legend",
 		children: [
@@ -3881,7 +3887,7 @@ function Wo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 						checked: !r.includes(t),
 						onChange: () => d(t)
 					}),
-					/* @__PURE__ */ $(Ko, { colour: Za(Qa(t, e.layers, a)) }),
+					/* @__PURE__ */ $(qo, { colour: Za(Qa(t, e.layers, a)) }),
 					" layer ",
 					t
 				] }, t)),
@@ -3891,7 +3897,7 @@ function Wo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 						checked: i,
 						onChange: () => s(!i)
 					}),
-					/* @__PURE__ */ $(Ko, {
+					/* @__PURE__ */ $(qo, {
 						colour: "#d62728",
 						width: 3
 					}),
@@ -3909,17 +3915,17 @@ function Wo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 					e.classes[t] ?? t
 				] }, t))
 			}),
-			t && /* @__PURE__ */ $(qo, {
+			t && /* @__PURE__ */ $(Jo, {
 				scale: t,
 				ground: [...c]
 			})
 		]
 	});
 }
-function Go(e, t = 0) {
+function Ko(e, t = 0) {
 	return [...new Set(Array.from(e))].filter((e) => e > t).sort((e, t) => e - t);
 }
-function Ko({ colour: e, width: t = 2 }) {
+function qo({ colour: e, width: t = 2 }) {
 	return /* @__PURE__ */ $("svg", {
 		width: "20",
 		height: "8",
@@ -3934,7 +3940,7 @@ function Ko({ colour: e, width: t = 2 }) {
 		})
 	});
 }
-function qo({ scale: e, ground: t }) {
+function Jo({ scale: e, ground: t }) {
 	let n = [
 		0,
 		.25,
@@ -3960,7 +3966,7 @@ function qo({ scale: e, ground: t }) {
 	});
 }
 // src/locating.ts
-var Jo = 64, Yo = class {
+var Yo = 64, Xo = class {
 	cells;
 	fields;
 	starts;
@@ -3969,7 +3975,7 @@ var Jo = 64, Yo = class {
 	constructor(e) {
 		this.cells = e;
 		let { hx: t, hy: n, scale: r } = e.window;
-		this.low = [-t / r, -n / r], this.size = [2 * t / r / Jo, 2 * n / r / Jo];
+		this.low = [-t / r, -n / r], this.size = [2 * t / r / Yo, 2 * n / r / Yo];
 		let i = new Uint8Array(4 * e.cells), a = /* @__PURE__ */ new Uint32Array(4097);
 		for (let t = 0; t < e.cells; t++) {
 			let e = this.box(t);
@@ -3982,8 +3988,8 @@ var Jo = 64, Yo = class {
 	}
 	at(e, t) {
 		let n = Math.floor((e - this.low[0]) / this.size[0]), r = Math.floor((t - this.low[1]) / this.size[1]);
-		if (n < 0 || r < 0 || n >= Jo || r >= Jo) return -1;
-		let i = r * Jo + n;
+		if (n < 0 || r < 0 || n >= Yo || r >= Yo) return -1;
+		let i = r * Yo + n;
 		for (let n = this.starts[i]; n < this.starts[i + 1]; n++) if (this.holds(this.fields[n], e, t)) return this.fields[n];
 		return -1;
 	}
@@ -4020,10 +4026,25 @@ var Jo = 64, Yo = class {
 		];
 	}
 	each([e, t, n, r], i) {
-		for (let a = t; a <= r; a++) for (let t = e; t <= n; t++) i(a * Jo + t);
+		for (let a = t; a <= r; a++) for (let t = e; t <= n; t++) i(a * Yo + t);
 	}
 };
-function Xo(e) {
+function Zo(e, t, n, r) {
+	for (let i = 0; i < (e.piece_cell?.length ?? 0); i++) {
+		if (e.piece_cell[i] !== t) continue;
+		let a = e.piece_places.subarray(2 * e.piece_offsets[i], 2 * e.piece_offsets[i + 1]), o = a.length / 2, s = (e) => {
+			let [t, i, s] = [
+				a[2 * e],
+				a[2 * e + 1],
+				2 * ((e + 1) % o)
+			];
+			return (a[s] - t) * (r - i) - (a[s + 1] - i) * (n - t) >= 0;
+		};
+		if ([...Array(o).keys()].every(s)) return e.piece_class[i];
+	}
+	return e.class[t];
+}
+function Qo(e) {
 	let t = new Uint32Array(e.cells + 1), n = (t) => e.edge_site[t] >= 0, r = (t) => {
 		for (let r = 0; r < e.edge_site.length; r++) for (let i of [0, 1]) {
 			let a = e.edge_cells[2 * r + i];
@@ -4038,10 +4059,10 @@ function Xo(e) {
 		edges: i
 	};
 }
-function Zo(e, t, n, r, i) {
+function $o(e, t, n, r, i) {
 	let a = null;
 	for (let o = t.starts[n]; o < t.starts[n + 1]; o++) {
-		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = Qo(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
+		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = es(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
 		(!a || l < a.distance) && (a = {
 			edge: n,
 			distance: l
@@ -4049,19 +4070,19 @@ function Zo(e, t, n, r, i) {
 	}
 	return a;
 }
-function Qo(e, t, n, r, i, a) {
+function es(e, t, n, r, i, a) {
 	let [o, s] = [i - n, a - r], c = o * o + s * s, l = c ? Math.min(Math.max(((e - n) * o + (t - r) * s) / c, 0), 1) : 0;
 	return Math.hypot(e - n - l * o, t - r - l * s);
 }
-function $o(e, t) {
+function ts(e, t) {
 	let n = [];
 	for (let r of [...t].reverse()) n.unshift(e % r), e = Math.floor(e / r);
 	return n.length === 1 ? String(n[0]) : `(${n.join(", ")})`;
 }
 // src/Marks.tsx
-var es = 2e3;
-function ts({ plane: e, window: t, size: n, points: r, picture: i }) {
-	let a = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], o = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, s = r ? Math.max(...r.distance, 1e-12) : 1, c = r ? [...r.distance.keys()].filter((e) => o(a(r.place[2 * e], r.place[2 * e + 1]))).slice(0, es) : [];
+var ns = 2e3;
+function rs({ plane: e, window: t, size: n, points: r, picture: i }) {
+	let a = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], o = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, s = r ? Math.max(...r.distance, 1e-12) : 1, c = r ? [...r.distance.keys()].filter((e) => o(a(r.place[2 * e], r.place[2 * e + 1]))).slice(0, ns) : [];
 	return /* @__PURE__ */ $("svg", {
 		class: "marks",
 		width: n[0],
@@ -4079,7 +4100,7 @@ function ts({ plane: e, window: t, size: n, points: r, picture: i }) {
 			}, e);
 		}), e.anchors.map((e, t) => {
 			let r = a(...e.place);
-			return o(r) && /* @__PURE__ */ $(ns, {
+			return o(r) && /* @__PURE__ */ $(is, {
 				anchor: e,
 				place: r,
 				picture: i,
@@ -4088,9 +4109,9 @@ function ts({ plane: e, window: t, size: n, points: r, picture: i }) {
 		})]
 	});
 }
-function ns({ anchor: e, place: [t, n], right: r, picture: i }) {
-	let [a, o] = V(null);
-	U(() => {
+function is({ anchor: e, place: [t, n], right: r, picture: i }) {
+	let [a, o] = B(null);
+	H(() => {
 		let t = !0;
 		return e.index !== null && i && i(e.index).then((e) => t && o(e)), () => void (t = !1);
 	}, [e.index, i !== null]);
@@ -4126,7 +4147,7 @@ function ns({ anchor: e, place: [t, n], right: r, picture: i }) {
 	});
 }
 // src/scene.ts
-var rs = 2048, is = `#version 300 es
+var as = 2048, os = `#version 300 es
 precision highp float;
 precision highp sampler2D;
 layout(location = 0) in vec2 place;
@@ -4135,9 +4156,9 @@ uniform vec4 map; // factor x, y and shift x, y
 uniform sampler2D colours;
 flat out vec4 colour;
 void main() {
-  colour = texelFetch(colours, ivec2(int(cell) % ${rs}, int(cell) / ${rs}), 0);
+  colour = texelFetch(colours, ivec2(int(cell) % ${as}, int(cell) / ${as}), 0);
   gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0);
-}`, as = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec4 ends; // of an edge\nlayout(location = 1) in float layer;\nuniform vec4 map;\nuniform vec2 pixel; // half the canvas in pixels\nuniform vec4 colours[64];\nuniform float width;\nflat out vec4 colour;\nout float across;\nvoid main() {\n  vec2 a = ends.xy * map.xy + map.zw, b = ends.zw * map.xy + map.zw;\n  vec2 along = (b - a) * pixel;\n  float size = length(along);\n  vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);\n  bool end = gl_VertexID == 1 || gl_VertexID == 3;\n  across = gl_VertexID < 2 ? -1.0 : 1.0;\n  colour = colours[int(layer)];\n  float thick = colour.a > 0.0 ? 0.5 * width * colour.a + 0.5 : 0.0;\n  across *= thick;\n  gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);\n  colour = vec4(colour.rgb, thick);\n}", os = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", ss = "#version 300 es\nprecision highp float;\nflat in vec4 colour; // alpha is half the thickness\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(colour.a - abs(across), 0.0, 1.0);\n  shown = vec4(colour.rgb * cover, cover);\n}", cs = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", ls = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", us = class {
+}`, ss = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec4 ends; // of an edge\nlayout(location = 1) in float layer;\nuniform vec4 map;\nuniform vec2 pixel; // half the canvas in pixels\nuniform vec4 colours[64];\nuniform float width;\nflat out vec4 colour;\nout float across;\nvoid main() {\n  vec2 a = ends.xy * map.xy + map.zw, b = ends.zw * map.xy + map.zw;\n  vec2 along = (b - a) * pixel;\n  float size = length(along);\n  vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);\n  bool end = gl_VertexID == 1 || gl_VertexID == 3;\n  across = gl_VertexID < 2 ? -1.0 : 1.0;\n  colour = colours[int(layer)];\n  float thick = colour.a > 0.0 ? 0.5 * width * colour.a + 0.5 : 0.0;\n  across *= thick;\n  gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);\n  colour = vec4(colour.rgb, thick);\n}", cs = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", ls = "#version 300 es\nprecision highp float;\nflat in vec4 colour; // alpha is half the thickness\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(colour.a - abs(across), 0.0, 1.0);\n  shown = vec4(colour.rgb * cover, cover);\n}", us = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", ds = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", fs = class {
 	canvas;
 	gl;
 	fill;
@@ -4153,7 +4174,7 @@ void main() {
 			premultipliedAlpha: !0
 		});
 		if (!t) throw Error("this browser has no WebGL 2, which the explorer draws with");
-		this.gl = t, this.fill = hs(t, is, os), this.line = hs(t, as, ss), this.picture = hs(t, cs, ls);
+		this.gl = t, this.fill = _s(t, os, cs), this.line = _s(t, ss, ls), this.picture = _s(t, us, ds);
 	}
 	get content() {
 		return this.loaded?.content ?? null;
@@ -4167,7 +4188,7 @@ void main() {
 		this.scale = r.scale;
 		let { gl: i } = this;
 		i.bindTexture(i.TEXTURE_2D, n);
-		let [a, o] = t.kind === "cells" ? [rs, Math.max(1, Math.ceil(t.cells / rs))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
+		let [a, o] = t.kind === "cells" ? [as, Math.max(1, Math.ceil(r.rgba.length / 4 / as))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
 		s.set(r.rgba), i.texImage2D(i.TEXTURE_2D, 0, i.RGBA, a, o, 0, i.RGBA, i.UNSIGNED_BYTE, s);
 	}
 	draw(e, t) {
@@ -4197,36 +4218,37 @@ void main() {
 			n.uniform2f(n.getUniformLocation(this.picture, "size"), e / u, t / u), n.drawArrays(n.TRIANGLE_STRIP, 0, 4);
 			return;
 		}
-		f(this.fill), n.drawElements(n.TRIANGLES, i.corners, n.UNSIGNED_INT, 0), n.enable(n.BLEND), n.blendFunc(n.ONE, n.ONE_MINUS_SRC_ALPHA), f(this.line);
+		f(this.fill), n.drawElements(n.TRIANGLES, t.colouring === "class" ? i.pieces : i.corners, n.UNSIGNED_INT, 0), n.enable(n.BLEND), n.blendFunc(n.ONE, n.ONE_MINUS_SRC_ALPHA), f(this.line);
 		let p = devicePixelRatio || 1;
-		n.uniform2f(n.getUniformLocation(this.line, "pixel"), r.width / 2, r.height / 2), this.strokes(i.lines, i.edges, fs(i.content, t), p), t.decision && i.decision && this.strokes(i.decision, i.segments, [ps(Ua)], 2.5 * p), n.disable(n.BLEND);
+		n.uniform2f(n.getUniformLocation(this.line, "pixel"), r.width / 2, r.height / 2), this.strokes(i.lines, i.edges, ms(i.content, t), p), t.decision && i.decision && this.strokes(i.decision, i.segments, [hs(Ua)], 2.5 * p), n.disable(n.BLEND);
 	}
 	strokes(e, t, n, r) {
 		let { gl: i } = this;
 		i.bindVertexArray(e), i.uniform4fv(i.getUniformLocation(this.line, "colours"), new Float32Array(n.flat())), i.uniform1f(i.getUniformLocation(this.line, "width"), r), i.drawArraysInstanced(i.TRIANGLE_STRIP, 0, 4, t);
 	}
 	loadedCells(e) {
-		let { gl: t } = this, { places: n, owners: r, triangles: i } = ds(e), a = [], o = (e, n) => {
+		let { gl: t } = this, { places: n, owners: r, triangles: i, ofCells: a } = ps(e), o = [], s = (e, n) => {
 			let r = t.createBuffer();
-			a.push(r), t.bindBuffer(e, r), t.bufferData(e, n, t.STATIC_DRAW);
-		}, s = t.createVertexArray();
-		t.bindVertexArray(s), o(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 2, t.FLOAT, !1, 0, 0), o(t.ARRAY_BUFFER, r), t.enableVertexAttribArray(1), t.vertexAttribIPointer(1, 1, t.UNSIGNED_INT, 0, 0), o(t.ELEMENT_ARRAY_BUFFER, i);
-		let c = (e, n) => {
+			o.push(r), t.bindBuffer(e, r), t.bufferData(e, n, t.STATIC_DRAW);
+		}, c = t.createVertexArray();
+		t.bindVertexArray(c), s(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 2, t.FLOAT, !1, 0, 0), s(t.ARRAY_BUFFER, r), t.enableVertexAttribArray(1), t.vertexAttribIPointer(1, 1, t.UNSIGNED_INT, 0, 0), s(t.ELEMENT_ARRAY_BUFFER, i);
+		let l = (e, n) => {
 			let r = t.createVertexArray();
-			return t.bindVertexArray(r), o(t.ARRAY_BUFFER, e), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 4, t.FLOAT, !1, 0, 0), t.vertexAttribDivisor(0, 1), o(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(1), t.vertexAttribPointer(1, 1, t.UNSIGNED_BYTE, !1, 0, 0), t.vertexAttribDivisor(1, 1), r;
-		}, l = e.edge_layer.length, u = new Float32Array(4 * l);
-		for (let t = 0; t < 2 * l; t++) u[2 * t] = e.vertices[2 * e.edge_vertices[t]], u[2 * t + 1] = e.vertices[2 * e.edge_vertices[t] + 1];
-		let d = c(u, e.edge_layer.slice()), f = (e.decision?.length ?? 0) / 4, p = f ? c(e.decision.slice(), new Uint8Array(f)) : null;
+			return t.bindVertexArray(r), s(t.ARRAY_BUFFER, e), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 4, t.FLOAT, !1, 0, 0), t.vertexAttribDivisor(0, 1), s(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(1), t.vertexAttribPointer(1, 1, t.UNSIGNED_BYTE, !1, 0, 0), t.vertexAttribDivisor(1, 1), r;
+		}, u = e.edge_layer.length, d = new Float32Array(4 * u);
+		for (let t = 0; t < 2 * u; t++) d[2 * t] = e.vertices[2 * e.edge_vertices[t]], d[2 * t + 1] = e.vertices[2 * e.edge_vertices[t] + 1];
+		let f = l(d, e.edge_layer.slice()), p = (e.decision?.length ?? 0) / 4, m = p ? l(e.decision.slice(), new Uint8Array(p)) : null;
 		return t.bindVertexArray(null), {
 			content: e,
-			fills: s,
-			corners: i.length,
-			lines: d,
-			edges: l,
-			decision: p,
-			segments: f,
-			colours: ms(t, t.NEAREST),
-			buffers: a
+			fills: c,
+			corners: a,
+			pieces: i.length,
+			lines: f,
+			edges: u,
+			decision: m,
+			segments: p,
+			colours: gs(t, t.NEAREST),
+			buffers: o
 		};
 	}
 	loadedRaster(e) {
@@ -4246,11 +4268,12 @@ void main() {
 			content: e,
 			fills: s,
 			corners: 4,
+			pieces: 4,
 			lines: null,
 			edges: 0,
 			decision: null,
 			segments: 0,
-			colours: ms(t, t.LINEAR),
+			colours: gs(t, t.LINEAR),
 			buffers: [c]
 		};
 	}
@@ -4263,19 +4286,24 @@ void main() {
 		].forEach((t) => e.deleteVertexArray(t)), e.deleteTexture(t.colours), this.loaded = null);
 	}
 };
-function ds(e) {
-	let t = e.corners.length, n = new Float32Array(2 * t), r = new Uint32Array(t), i = new Uint32Array(3 * Math.max(0, t - 2 * e.cells)), a = 0;
-	for (let t = 0; t < e.cells; t++) {
-		let [o, s] = [e.offsets[t], e.offsets[t + 1]];
-		for (let c = o; c < s; c++) n[2 * c] = e.vertices[2 * e.corners[c]], n[2 * c + 1] = e.vertices[2 * e.corners[c] + 1], r[c] = t, c < o + 2 || (i[a++] = o, i[a++] = c - 1, i[a++] = c);
-	}
+function ps(e) {
+	let t = e.piece_cell?.length ?? 0, n = e.corners.length, r = n + (e.piece_places?.length ?? 0) / 2, i = new Float32Array(2 * r);
+	for (let t = 0; t < n; t++) i[2 * t] = e.vertices[2 * e.corners[t]], i[2 * t + 1] = e.vertices[2 * e.corners[t] + 1];
+	e.piece_places && i.set(e.piece_places, 2 * n);
+	let a = new Uint32Array(r), o = new Uint32Array(3 * Math.max(0, r - 2 * (e.cells + t))), s = 0, c = (e, t, n) => {
+		for (let r = t; r < n; r++) a[r] = e, r < t + 2 || (o[s++] = t, o[s++] = r - 1, o[s++] = r);
+	};
+	for (let t = 0; t < e.cells; t++) c(t, e.offsets[t], e.offsets[t + 1]);
+	let l = s;
+	for (let r = 0; r < t; r++) c(e.cells + r, n + e.piece_offsets[r], n + e.piece_offsets[r + 1]);
 	return {
-		places: n,
-		owners: r,
-		triangles: i
+		places: i,
+		owners: a,
+		triangles: o,
+		ofCells: l
 	};
 }
-function fs(e, t) {
+function ms(e, t) {
 	let n = [[
 		0,
 		0,
@@ -4288,18 +4316,18 @@ function fs(e, t) {
 	}
 	return n;
 }
-function ps(e) {
+function hs(e) {
 	return [
 		1,
 		3,
 		5
 	].map((t) => parseInt(e.slice(t, t + 2), 16) / 255).concat(1);
 }
-function ms(e, t) {
+function gs(e, t) {
 	let n = e.createTexture();
 	return e.bindTexture(e.TEXTURE_2D, n), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MIN_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MAG_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_S, e.CLAMP_TO_EDGE), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_T, e.CLAMP_TO_EDGE), n;
 }
-function hs(e, t, n) {
+function _s(e, t, n) {
 	let r = e.createProgram();
 	for (let [i, a] of [[e.VERTEX_SHADER, t], [e.FRAGMENT_SHADER, n]]) {
 		let t = e.createShader(i);
@@ -4310,7 +4338,7 @@ function hs(e, t, n) {
 	return r;
 }
 // src/viewport.ts
-function gs(e) {
+function vs(e) {
 	let { x: t, y: n, hx: r, hy: i } = e.window;
 	return {
 		x: t,
@@ -4318,7 +4346,7 @@ function gs(e) {
 		h: Math.max(r, i)
 	};
 }
-function _s(e, t) {
+function ys(e, t) {
 	return {
 		x: e.x,
 		y: e.y,
@@ -4326,8 +4354,8 @@ function _s(e, t) {
 		hy: e.h * Math.max(1, 1 / t)
 	};
 }
-function vs(e, t, n, r, i, a) {
-	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = _s(e, i), c = _s({
+function bs(e, t, n, r, i, a) {
+	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = ys(e, i), c = ys({
 		...e,
 		h: o
 	}, i);
@@ -4337,26 +4365,26 @@ function vs(e, t, n, r, i, a) {
 		h: o
 	};
 }
-function ys(e, t) {
+function xs(e, t) {
 	return Math.abs(t.x - e.x) + t.hx <= e.hx * (1 + 1e-9) && Math.abs(t.y - e.y) + t.hy <= e.hy * (1 + 1e-9);
 }
-var bs = 1.5, xs = 8;
-function Ss(e, t) {
+var Ss = 1.5, Cs = 8;
+function ws(e, t) {
 	let { hx: n, hy: r } = e;
 	return {
 		...e,
-		hx: Math.min(n * bs, t.most),
-		hy: Math.min(r * bs, t.most)
+		hx: Math.min(n * Ss, t.most),
+		hy: Math.min(r * Ss, t.most)
 	};
 }
-function Cs(e, t, n) {
+function Ts(e, t, n) {
 	let r = Math.max(e.hx / t.hx, e.hy / t.hy);
-	return ys(e, t) && r <= (n ? xs : bs * 1.01);
+	return xs(e, t) && r <= (n ? Cs : Ss * 1.01);
 }
 // src/PlaneView.tsx
-var ws = 40, Ts = .15;
-function Es(e) {
-	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = W(null), s = W(null), [c, l] = V([1, 1]), [u, d] = V(null), [f, p] = V(null), [m, h] = V(!1), [g, _] = V(null), v = e.viewport ?? gs(t), y = c[0] / c[1], b = _s(v, y), x = ye(() => ({
+var Es = 40, Ds = .15;
+function Os(e) {
+	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? vs(t), y = c[0] / c[1], b = ys(v, y), x = be(() => ({
 		colouring: n,
 		hidden: new Set(r),
 		decision: i,
@@ -4366,13 +4394,13 @@ function Es(e) {
 		r,
 		i,
 		a
-	]), S = W(x);
+	]), S = U(x);
 	S.current = x;
-	let C = ye(() => u?.kind === "cells" ? new Yo(u) : null, [u]), w = ye(() => u?.kind === "cells" ? Xo(u) : null, [u]);
-	ve(() => {
+	let C = be(() => u?.kind === "cells" ? new Xo(u) : null, [u]), w = be(() => u?.kind === "cells" ? Qo(u) : null, [u]);
+	ye(() => {
 		let e = o.current;
 		try {
-			s.current = new us(e);
+			s.current = new fs(e);
 		} catch (e) {
 			p(String(e.message));
 		}
@@ -4382,23 +4410,23 @@ function Es(e) {
 		});
 		return t.observe(e), () => t.disconnect();
 	}, []);
-	let T = `${e.run} ${e.step} ${t.id} ${n === "density"}`, E = W(""), D = W(-Infinity), O = u && E.current === T && (!e.recomputed || Cs(u.window, b, u.kind === "cells"));
-	U(() => {
+	let T = `${e.run} ${e.step} ${t.id} ${n === "density"}`, E = U(""), D = U(-Infinity), O = u && E.current === T && (!e.recomputed || Ts(u.window, b, u.kind === "cells"));
+	H(() => {
 		if (O || !s.current || c[0] === 1) return;
 		let t = new AbortController();
 		h(!0);
 		let n = async () => {
 			try {
-				let n = await Ds(e, b, t.signal);
+				let n = await ks(e, b, t.signal);
 				E.current = T, s.current?.load(n, S.current), d(n), p(null), e.onLoaded(n, s.current);
 			} catch (e) {
-				if (t.signal.aborted || e instanceof je && e.kind === "superseded") return;
+				if (t.signal.aborted || e instanceof Me && e.kind === "superseded") return;
 				p(e.message);
 			}
 			h(!1);
-		}, r = performance.now() - D.current > ws;
+		}, r = performance.now() - D.current > Es;
 		D.current = performance.now();
-		let i = r ? void 0 : setTimeout(n, ws);
+		let i = r ? void 0 : setTimeout(n, Es);
 		return r && n(), () => {
 			clearTimeout(i), t.abort();
 		};
@@ -4410,9 +4438,9 @@ function Es(e) {
 		b.hx,
 		b.hy,
 		c[0]
-	]), U(() => {
+	]), H(() => {
 		s.current?.paint(x), u && s.current && e.onLoaded(u, s.current);
-	}, [x]), U(() => s.current?.draw(b, x), [
+	}, [x]), H(() => s.current?.draw(b, x), [
 		u,
 		x,
 		b.x,
@@ -4424,7 +4452,7 @@ function Es(e) {
 	let k = (e) => {
 		let t = o.current.getBoundingClientRect();
 		return [2 * (e.clientX - t.left) / t.width - 1, 1 - 2 * (e.clientY - t.top) / t.height];
-	}, A = (n, r = 0, i = 0) => e.onViewport(vs(v, n, r, i, y, t)), j = (t, n) => e.onViewport({
+	}, A = (n, r = 0, i = 0) => e.onViewport(bs(v, n, r, i, y, t)), j = (t, n) => e.onViewport({
 		...v,
 		x: v.x - t * b.hx,
 		y: v.y - n * b.hy
@@ -4433,15 +4461,15 @@ function Es(e) {
 		_(u ? {
 			x: n,
 			y: r,
-			words: As(u, C, w, n, r)
+			words: Ms(u, C, w, n, r)
 		} : null);
-	}, ee = Ms({
+	}, ee = Ps({
 		place: k,
 		pan: j,
 		zoom: A,
 		hover: M
 	});
-	U(() => {
+	H(() => {
 		let e = o.current, t = (e) => {
 			e.preventDefault(), A(Math.exp(-e.deltaY * (e.deltaMode ? .05 : .0015)), ...k(e));
 		};
@@ -4449,17 +4477,17 @@ function Es(e) {
 	});
 	let N = (t) => {
 		let n = {
-			ArrowLeft: () => j(Ts, 0),
+			ArrowLeft: () => j(Ds, 0),
 			ArrowRight: () => j(-.15, 0),
 			ArrowUp: () => j(0, -.15),
-			ArrowDown: () => j(0, Ts),
+			ArrowDown: () => j(0, Ds),
 			"+": () => A(1.5),
 			"=": () => A(1.5),
 			"-": () => A(1 / 1.5),
 			0: () => e.onViewport(null)
 		}[t.key];
 		!n || t.ctrlKey || t.metaKey || (t.preventDefault(), n(), M(0, 0));
-	}, te = u ? Os(u) : m ? "computing regions" : "";
+	}, te = u ? As(u) : m ? "computing regions" : "";
 	return /* @__PURE__ */ $("figure", {
 		class: "plane",
 		"data-ready": O && !m ? "yes" : "no",
@@ -4477,7 +4505,7 @@ function Es(e) {
 					...ee,
 					onPointerLeave: () => _(null)
 				}),
-				/* @__PURE__ */ $(ts, {
+				/* @__PURE__ */ $(rs, {
 					plane: t,
 					window: b,
 					size: c,
@@ -4487,7 +4515,7 @@ function Es(e) {
 				g && /* @__PURE__ */ $("div", {
 					class: "crosshair",
 					"aria-hidden": "true",
-					style: js(g, b)
+					style: Ns(g, b)
 				}),
 				m && /* @__PURE__ */ $("div", {
 					class: "waiting",
@@ -4546,8 +4574,8 @@ function Es(e) {
 				class: "window",
 				children: [
 					" shown: ",
-					ks(b),
-					e.viewport ? `, ${io(gs(t).h / v.h)}×` : ""
+					js(b),
+					e.viewport ? `, ${io(vs(t).h / v.h)}×` : ""
 				]
 			}),
 			/* @__PURE__ */ $("dl", {
@@ -4557,14 +4585,14 @@ function Es(e) {
 		] })]
 	});
 }
-async function Ds(e, t, n) {
-	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = Ss(t, o), f = e.recomputed ? {
+async function ks(e, t, n) {
+	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = ws(t, o), f = e.recomputed ? {
 		x: c,
 		y: l,
 		hx: u,
 		hy: d
 	} : {};
-	return Pe(r, e.colouring === "density" && e.recomputed ? "/api/density" : "/api/cells", {
+	return Fe(r, e.colouring === "density" && e.recomputed ? "/api/density" : "/api/cells", {
 		run: i,
 		step: a,
 		plane: o.id,
@@ -4572,15 +4600,15 @@ async function Ds(e, t, n) {
 		...f
 	}, n);
 }
-function Os(e) {
+function As(e) {
 	if (e.kind === "raster") return `${e.label}, estimated`;
 	let t = e.exact ? "(exact)" : `(not exact: ${e.undecided.toLocaleString("en")} signs undecided)`;
-	return `${ao(e.cells, "region")} ${t} in ${ks(e.window)}`;
+	return `${ao(e.cells, "region")} ${t} in ${js(e.window)}`;
 }
-function ks({ hx: e, hy: t }) {
+function js({ hx: e, hy: t }) {
 	return `${io(2 * e)} × ${io(2 * t)}`;
 }
-function As(e, t, n, r, i) {
+function Ms(e, t, n, r, i) {
 	let { scale: a } = e.window, [o, s] = [(r - e.window.x) / a, (i - e.window.y) / a], c = (t) => e.classes[t] ?? String(t);
 	if (e.kind === "raster") {
 		let [t, n] = e.size, r = Math.floor((o * a / e.window.hx + 1) * .5 * n), i = Math.floor((s * a / e.window.hy + 1) * .5 * t);
@@ -4591,22 +4619,22 @@ function As(e, t, n, r, i) {
 	let l = t.at(o, s);
 	if (l < 0) return [];
 	let u = [["area", io(e.area[l] * a * a)]];
-	e.class && u.push(["class", c(e.class[l])]), e.gradient && u.push(["gradient norm", io(e.gradient[l])]);
-	let d = Zo(e, n, l, o, s);
+	e.class && u.push(["class", c(Zo(e, l, o, s))]), e.gradient && u.push(["gradient norm", io(e.gradient[l])]);
+	let d = $o(e, n, l, o, s);
 	if (d) {
 		let t = e.sites[e.edge_site[d.edge]];
-		u.push(["nearest boundary", io(d.distance * a)]), u.push(["its unit", `${$o(e.edge_unit[d.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[d.edge]})`]);
+		u.push(["nearest boundary", io(d.distance * a)]), u.push(["its unit", `${ts(e.edge_unit[d.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[d.edge]})`]);
 	}
 	return u;
 }
-function js(e, t) {
+function Ns(e, t) {
 	return {
 		left: `${50 + 50 * (e.x - t.x) / t.hx}%`,
 		top: `${50 - 50 * (e.y - t.y) / t.hy}%`
 	};
 }
-function Ms({ place: e, pan: t, zoom: n, hover: r }) {
-	let i = W(/* @__PURE__ */ new Map());
+function Ps({ place: e, pan: t, zoom: n, hover: r }) {
+	let i = U(/* @__PURE__ */ new Map());
 	return {
 		onPointerDown(t) {
 			t.currentTarget.setPointerCapture(t.pointerId), i.current.set(t.pointerId, e(t));
@@ -4626,14 +4654,14 @@ function Ms({ place: e, pan: t, zoom: n, hover: r }) {
 	};
 }
 // src/TimeBar.tsx
-var Ns = 250;
-function Ps({ name: e, steps: t, step: n, ready: r, onStep: i }) {
-	let [a, o] = V(!1), s = Math.max(0, t.indexOf(n));
-	return U(() => {
+var Fs = 250;
+function Is({ name: e, steps: t, step: n, ready: r, onStep: i }) {
+	let [a, o] = B(!1), s = Math.max(0, t.indexOf(n));
+	return H(() => {
 		if (!a) return;
 		let e = setInterval(() => {
 			r() && (s + 1 < t.length ? i(t[s + 1]) : o(!1));
-		}, Ns);
+		}, Fs);
 		return () => clearInterval(e);
 	}, [
 		a,
@@ -4678,17 +4706,17 @@ function Ps({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	});
 }
 // src/PlanePanel.tsx
-function Fs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
-	let u = Is(r, a.plane), d = ze(e, "/api/plane", u ? {
+function Ls({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
+	let u = Rs(r, a.plane), d = Be(e, "/api/plane", u ? {
 		run: r.id,
 		plane: u
-	} : null), f = ze(e, "/api/planes", { run: r.id }, r.records), p = Re(a.images && u ? `${r.id} ${u}` : null, () => Fe(e, {
+	} : null), f = Be(e, "/api/planes", { run: r.id }, r.records), p = ze(a.images && u ? `${r.id} ${u}` : null, () => Ie(e, {
 		run: r.id,
 		plane: u
-	})), [m, h] = V(null), g = W(null), _ = ze(e, "/api/images", r.images ? {
+	})), [m, h] = B(null), g = U(null), _ = Be(e, "/api/images", r.images ? {
 		run: r.id,
 		...No
-	} : null), v = W(/* @__PURE__ */ new Map()), [y, b] = V(""), x = r.network ? r.recorded : f.value?.planes.find((e) => e.id === u)?.steps ?? r.recorded, S = oo(x, i), C = (t) => {
+	} : null), v = U(/* @__PURE__ */ new Map()), [y, b] = B(""), x = r.network ? r.recorded : f.value?.planes.find((e) => e.id === u)?.steps ?? r.recorded, S = oo(x, i), C = (t) => {
 		let n = `${r.id} ${t}`;
 		return v.current.has(n) || v.current.set(n, e.picture("/api/image", {
 			run: r.id,
@@ -4700,7 +4728,7 @@ function Fs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 		decision: a.decision,
 		dark: o
 	}, D = m?.content.kind === "cells" ? m.content : null, O = async () => {
-		let e = await Uo(m.scene.canvas, x, async (e) => {
+		let e = await Wo(m.scene.canvas, x, async (e) => {
 			c(e), await new Promise((e) => setTimeout(e, 50));
 			for (let t = 0; t < 600 && !(w() && g.current?.dataset.step === String(e)); t++) await new Promise((e) => setTimeout(e, 50));
 		}, (e) => b(`${e} of ${x.length} steps`));
@@ -4736,7 +4764,7 @@ function Fs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !D,
-								onClick: () => Ro(Vo(D, Ls(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
+								onClick: () => Ro(Vo(D, zs(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
 								children: "SVG"
 							}),
 							/* @__PURE__ */ $("button", {
@@ -4768,7 +4796,7 @@ function Fs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				class: "empty",
 				children: r.network_reason ?? "This run has no planes."
 			}),
-			d.value && S !== null && /* @__PURE__ */ $(Es, {
+			d.value && S !== null && /* @__PURE__ */ $(Os, {
 				to: e,
 				name: t,
 				run: r.id,
@@ -4789,14 +4817,14 @@ function Fs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 					scene: t
 				})
 			}),
-			x.length > 1 && S !== null && /* @__PURE__ */ $(Ps, {
+			x.length > 1 && S !== null && /* @__PURE__ */ $(Is, {
 				name: t,
 				steps: x,
 				step: S,
 				ready: w,
 				onStep: c
 			}),
-			m && /* @__PURE__ */ $(Wo, {
+			m && /* @__PURE__ */ $(Go, {
 				content: m.content,
 				scale: m.scene.scale,
 				colouring: a.colouring,
@@ -4806,23 +4834,23 @@ function Fs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				onHidden: (e) => l({ hidden: e }),
 				onDecision: (e) => l({ decision: e })
 			}),
-			a.images && p.value && /* @__PURE__ */ $(Bs, {
+			a.images && p.value && /* @__PURE__ */ $(Hs, {
 				distances: p.value.distance,
 				picture: _.value?.sheet ? C : null
 			})
 		]
 	});
 }
-function Is(e, t) {
+function Rs(e, t) {
 	return t !== null && (e.planes.includes(t) || e.network && !t.startsWith("recorded:")) ? t : e.planes[0] ?? null;
 }
-function Ls(e, t, n) {
+function zs(e, t, n) {
 	let r = e.querySelector("canvas");
-	return _s(n.viewport ?? gs(t), r.clientWidth / r.clientHeight);
+	return ys(n.viewport ?? vs(t), r.clientWidth / r.clientHeight);
 }
-var Rs = 8, zs = 1e-6;
-function Bs({ distances: e, picture: t }) {
-	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Rs), i = Re(t && r.join(), () => Promise.all(r.map(t)));
+var Bs = 8, Vs = 1e-6;
+function Hs({ distances: e, picture: t }) {
+	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Bs), i = ze(t && r.join(), () => Promise.all(r.map(t)));
 	return /* @__PURE__ */ $("div", {
 		class: "nearby",
 		children: [/* @__PURE__ */ $("p", { children: [
@@ -4838,12 +4866,12 @@ function Bs({ distances: e, picture: t }) {
 				height: 32
 			}),
 			" ",
-			e[t] < zs ? "on it" : io(e[t])
+			e[t] < Vs ? "on it" : io(e[t])
 		] }, t)) })]
 	});
 }
 // src/RunList.tsx
-function Vs({ to: e, runs: t, chosen: n, onChoose: r }) {
+function Us({ to: e, runs: t, chosen: n, onChoose: r }) {
 	return /* @__PURE__ */ $("nav", {
 		class: "runs",
 		"aria-label": "runs",
@@ -4851,10 +4879,10 @@ function Vs({ to: e, runs: t, chosen: n, onChoose: r }) {
 			type: "button",
 			class: "run",
 			"aria-current": t.id === n,
-			title: Us(t),
+			title: Gs(t),
 			onClick: () => r(t.id),
 			children: [
-				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(Ws, {
+				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(Ks, {
 					to: e,
 					run: t
 				}) : /* @__PURE__ */ $("span", { class: "blank" }),
@@ -4864,7 +4892,7 @@ function Vs({ to: e, runs: t, chosen: n, onChoose: r }) {
 				}),
 				/* @__PURE__ */ $("span", {
 					class: `state ${t.state}`,
-					children: Us(t)
+					children: Gs(t)
 				}),
 				/* @__PURE__ */ $("span", {
 					class: "scores",
@@ -4874,7 +4902,7 @@ function Vs({ to: e, runs: t, chosen: n, onChoose: r }) {
 		}) }, t.id)) })]
 	});
 }
-var Hs = {
+var Ws = {
 	running: "▶",
 	finished: "✓",
 	stopped: "❚❚",
@@ -4882,12 +4910,12 @@ var Hs = {
 	killed: "✕",
 	incomplete: "…"
 };
-function Us(e) {
-	return `${e.state === "given" ? "a model" : `${Hs[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${ao(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
+function Gs(e) {
+	return `${e.state === "given" ? "a model" : `${Ws[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${ao(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
 }
-function Ws({ to: e, run: t }) {
-	let [n, r] = V(null);
-	return U(() => {
+function Ks({ to: e, run: t }) {
+	let [n, r] = B(null);
+	return H(() => {
 		let n = !0;
 		return e.picture("/api/thumbnail", { run: t.id }).then((e) => n && r(e)), () => void (n = !1);
 	}, [t.id, t.records]), n ? /* @__PURE__ */ $("img", {
@@ -4898,7 +4926,7 @@ function Ws({ to: e, run: t }) {
 	}) : /* @__PURE__ */ $("span", { class: "blank" });
 }
 // src/state.ts
-var Gs = {
+var qs = {
 	panels: [{
 		run: null,
 		step: null
@@ -4911,7 +4939,7 @@ var Gs = {
 	images: !1,
 	log: !0
 };
-function Ks(e) {
+function Js(e) {
 	let t = new URLSearchParams();
 	if (e.panels.forEach(({ run: e, step: n }, r) => {
 		e !== null && t.set(r ? "run2" : "run", e), n !== null && t.set(r ? "step2" : "step", String(n)), r && t.set("panels", "2");
@@ -4920,9 +4948,9 @@ function Ks(e) {
 		"y",
 		"h"
 	]) t.set(n, String(e.viewport[n]));
-	return e.colouring !== Gs.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
+	return e.colouring !== qs.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
 }
-function qs(e) {
+function Ys(e) {
 	let t = new URLSearchParams(e.replace(/^#/, "")), n = (e) => {
 		let n = t.get(e);
 		return n !== null && n.trim() !== "" && Number.isFinite(Number(n)) ? Number(n) : null;
@@ -4942,7 +4970,7 @@ function qs(e) {
 			y: a,
 			h: o
 		} : null,
-		colouring: s !== null && Object.hasOwn($a, s) ? s : Gs.colouring,
+		colouring: s !== null && Object.hasOwn($a, s) ? s : qs.colouring,
 		hidden: (t.get("hidden") ?? "").split(",").map(Number).filter((e) => Number.isInteger(e) && e > 0),
 		decision: t.get("decision") !== "0",
 		images: t.get("images") === "1",
@@ -4950,9 +4978,9 @@ function qs(e) {
 	};
 }
 // src/App.tsx
-var Js = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", Ys = 120;
-function Xs({ to: e, addressed: t }) {
-	let n = Be(e), [r, i] = $s(t), [a, o] = V(null), [s, c] = V(!1), [l, u] = V(null), d = ec(l), f = n.value?.runs ?? [], p = Zs(f, r.panels[0]), m = ze(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = ze(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = W(void 0), _ = be((e) => i((t) => ({
+var Xs = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", Zs = 120;
+function Qs({ to: e, addressed: t }) {
+	let n = Ve(e), [r, i] = tc(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = nc(l), f = n.value?.runs ?? [], p = $s(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
 		...t,
 		...e
 	})), []), v = (e, t) => i((n) => ({
@@ -4984,13 +5012,13 @@ function Xs({ to: e, addressed: t }) {
 		children: "There are no runs here as yet. They appear when they are written."
 	});
 	let b = (e, t, n) => (n === 0 ? a : null) ?? e.step ?? t.recorded.at(-1) ?? 0, x = (e) => {
-		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : Ys);
+		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : Zs);
 	}, S = (e) => {
 		let t = e.target;
 		if (e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT|TEXTAREA/.test(t.tagName)) return;
 		let { recorded: n } = p, i = n.indexOf(oo(n, b(r.panels[0], p, 0)) ?? 0);
-		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: Qs(r.colouring) });
-	}, C = Is(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
+		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: ec(r.colouring) });
+	}, C = Rs(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
 	return /* @__PURE__ */ $("div", {
 		class: "explorer",
 		"data-theme": d ? "dark" : "light",
@@ -5009,7 +5037,7 @@ function Xs({ to: e, addressed: t }) {
 					children: d ? "Light" : "Dark"
 				})
 			] }),
-			f.length > 1 && /* @__PURE__ */ $(Vs, {
+			f.length > 1 && /* @__PURE__ */ $(Us, {
 				to: e,
 				runs: f,
 				chosen: p.id,
@@ -5114,8 +5142,8 @@ function Xs({ to: e, addressed: t }) {
 					/* @__PURE__ */ $("div", {
 						class: `panels n${r.panels.length}`,
 						children: r.panels.map((t, n) => {
-							let i = Zs(f, t);
-							return /* @__PURE__ */ $(Fs, {
+							let i = $s(f, t);
+							return /* @__PURE__ */ $(Ls, {
 								to: e,
 								name: `panel-${n + 1}`,
 								runs: n ? f : [],
@@ -5134,7 +5162,7 @@ function Xs({ to: e, addressed: t }) {
 					}),
 					/* @__PURE__ */ $("p", {
 						class: "help",
-						children: Js
+						children: Xs
 					})
 				]
 			})] }),
@@ -5150,37 +5178,37 @@ function Xs({ to: e, addressed: t }) {
 		]
 	});
 }
-function Zs(e, t) {
+function $s(e, t) {
 	return e.find((e) => e.id === t.run) ?? e[0];
 }
-function Qs(e) {
+function ec(e) {
 	let t = Object.keys($a);
 	return t[(t.indexOf(e) + 1) % t.length];
 }
-function $s(e) {
-	let [t, n] = V(() => e ? qs(location.hash) : Gs);
-	return U(() => {
+function tc(e) {
+	let [t, n] = B(() => e ? Ys(location.hash) : qs);
+	return H(() => {
 		if (!e) return;
-		let n = setTimeout(() => history.replaceState(null, "", `#${Ks(t)}`), 100);
+		let n = setTimeout(() => history.replaceState(null, "", `#${Js(t)}`), 100);
 		return () => clearTimeout(n);
-	}, [t]), U(() => {
+	}, [t]), H(() => {
 		if (!e) return;
-		let t = () => n(qs(location.hash));
+		let t = () => n(Ys(location.hash));
 		return addEventListener("hashchange", t), () => removeEventListener("hashchange", t);
 	}, []), [t, n];
 }
-function ec(e) {
-	let t = matchMedia("(prefers-color-scheme: dark)"), [n, r] = V(t.matches);
-	return U(() => {
+function nc(e) {
+	let t = matchMedia("(prefers-color-scheme: dark)"), [n, r] = B(t.matches);
+	return H(() => {
 		let e = () => r(t.matches);
 		return t.addEventListener("change", e), () => t.removeEventListener("change", e);
 	}, []), e === null ? n : e === "dark";
 }
 // src/widget.tsx
-var tc = { render({ model: e, el: t }) {
-	return R(/* @__PURE__ */ $(Xs, {
-		to: Le(e),
+var rc = { render({ model: e, el: t }) {
+	return L(/* @__PURE__ */ $(Qs, {
+		to: Re(e),
 		addressed: !1
-	}), t), () => R(null, t);
+	}), t), () => L(null, t);
 } };
-export { tc as default };
+export { rc as default };
