@@ -39,7 +39,8 @@ web:
 # for the tests in a browser, which are skipped aloud without one
 browser:
 	@command -v chromium chromium-browser google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-		&& echo "make: installing Chromium for the tests in a browser" && apt-get install -y -qq chromium >/dev/null 2>&1; } || true
+		&& echo "make: installing Chromium for the tests in a browser" \
+		&& { apt-get update -qq; timeout 300 apt-get install -y -qq chromium; } >/dev/null 2>&1; } || true
 
 data: $(READY)
 	$(BIN)/python tools/data.py
