@@ -272,6 +272,11 @@ def test_a_run_that_cannot_be_read_does_not_hide_the_others(
         assert result(tmp_path / "bad") == recorded.result
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_a_cut_after_the_end_brings_nothing_back(recorded: Recorded, tmp_path: Path, how: str) -> None:
+    check_cut(recorded, len(recorded.operations.operations), how, tmp_path)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:the state of step")
 def test_every_cut_leaves_a_run_that_comes_to_the_same(recorded: Recorded, tmp_path: Path) -> None:

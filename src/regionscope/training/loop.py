@@ -82,6 +82,7 @@ def resume(
     with closing(Run.resume(path)) as run:
         config, status = run_config(run), run.status
         if status.get("state") == "finished" and not run.missing:
+            run.keep_states(run.states[-1:])  # a power cut may have brought older ones back
             return run
         if status.get("state") == "failed":
             raise TrainingFailed(f"{run.path} failed: {status.get('reason', 'nobody knows why')}")
