@@ -11,7 +11,7 @@ from torch import nn
 
 import regionscope as rs
 from regionscope import plots
-from regionscope.plots import planes
+from regionscope.geometry import patterns
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_patterns_have_the_same_colours_however_many_are_coloured_at_once(monkey
     torch.manual_seed(0)
     cells = rs.plane_cells(mlp(2, 8, 2), rs.Plane.coordinates(torch.zeros(2), radius=5.0))
     together = plots.regions(cells, colour="pattern").collections
-    monkeypatch.setattr(planes, "CELLS_AT_ONCE", 3)
+    monkeypatch.setattr(patterns, "CELLS_AT_ONCE", 3)
     apart = plots.regions(cells, colour="pattern").collections
     assert len(cells) > 6
     for one, other in zip(together, apart, strict=True):

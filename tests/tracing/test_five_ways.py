@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from oracles import decision_distances
 from torch import Tensor
 
 import regionscope as rs
@@ -138,7 +139,6 @@ EXACT: dict[str, Callable[[Callable[[Tensor], Tensor]], rs.Estimate]] = {
     "local rank": lambda model: rs.local_rank(model, x, eps=0),
     "local rank above 0.1": lambda model: rs.local_rank(model, x, eps=0.1),
     "good units": lambda model: rs.good_units(model, x),
-    "certified radius": lambda model: rs.certified_radius(model, x, points_first(x).argmax(dim=1)),
     "region count": lambda model: rs.local_region_count(model, x, radius=0.7, axes=np.eye(6)[:2]),
     "region count in a disc": lambda model: rs.local_region_count(
         model, x, radius=0.7, axes=np.eye(6)[2:4], shape="disc"
@@ -153,6 +153,19 @@ def test_exact_measures_are_the_same(model: Callable[[Tensor], Tensor], measure:
     assert same(ours.per_point, theirs.per_point)
     if theirs.per_layer is not None:
         assert same(ours.per_layer, theirs.per_layer)
+
+
+@way
+def test_certified_radii_are_at_least_those_of_the_regions_and_hold(model: Callable[[Tensor], Tensor]) -> None:
+    """A bound that looks beyond the region may depend on how the network is written."""
+    labels = points_first(x).argmax(dim=1)
+    found = rs.certified_radius(model, x, labels).per_point
+    inside = np.minimum(decision_distances(points_first, x), rs.boundary_distance(points_first, x).per_point)
+    assert (found >= (1 - 1e-6) * inside).all()
+    u = drawn(10, 500, TOKENS * ENTRIES)
+    u /= u.norm(dim=1, keepdim=True)
+    for i in range(len(x)):
+        assert (points_first(x[i] + 0.999 * found[i] * u).argmax(dim=1) == labels[i]).all()
 
 
 @way

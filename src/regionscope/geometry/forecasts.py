@@ -104,7 +104,7 @@ class _Squares:
         origins, axes = plane.points(centres).flatten(1), Planes.of(plane).axes.expand(len(centres), -1, -1)
         planes = Planes(origins, axes, side / 2 * SQUARE)
         start, busy = time.perf_counter(), time.process_time()
-        made, _ = subdivide(net, planes, max_cells=MOST, up_to_layer=up_to_layer, work=0)  # as signs seem
+        made, _ = subdivide(net, planes, max_cells=MOST, up_to_layer=up_to_layer, exactly=False)
         seconds = min(time.perf_counter() - start, time.process_time() - busy)  # not the time of others
         mesh, n = made.mesh, len(planes)
         rim = mesh.label < 0

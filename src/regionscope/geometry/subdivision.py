@@ -28,7 +28,6 @@ from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
 from regionscope.geometry.rows import enlarged
-from regionscope.geometry.settling import WORK
 from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import sweep
 from regionscope.geometry.swept import Swept
@@ -408,7 +407,7 @@ def subdivide(
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
-    work: float = WORK,
+    exactly: bool = True,
     before_blocks: Callable[[], None] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[Subdivision, Swept]:
@@ -424,7 +423,7 @@ def subdivide(
         up_to_layer=up_to_layer,
         show_progress=show_progress,
         certified=certified,
-        work=work,
+        exactly=exactly,
         before_blocks=before_blocks,
         check=check,
     )

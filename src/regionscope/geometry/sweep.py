@@ -21,7 +21,7 @@ from regionscope.geometry.laws import Way, route
 from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable, numbered
 from regionscope.geometry.predicates import SHIFT, words
-from regionscope.geometry.settling import WORK, Still, cut_by_site
+from regionscope.geometry.settling import Still, cut_by_site
 from regionscope.geometry.swept import ENTRIES_AT_ONCE, Swept
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import GB, points_at_once, return_freed_memory
@@ -79,20 +79,20 @@ def sweep(
     up_to_layer: int | None = None,
     show_progress: bool = False,
     certified: bool = False,
-    work: float = WORK,
+    exactly: bool = True,
     before_blocks: Callable[[], None] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Swept:
     """Cut the cells of a complex by all sites of a frozen network, one after another.
 
     What would take more than its share of `memory` bytes goes on in blocks, depth first, that are joined at the end;
-    `before_blocks` is called before that begins. Exact arithmetic may do so much `work`, in products. `check` is called
+    `before_blocks` is called before that begins. Unless `exactly`, signs are taken as they seem. `check` is called
     before each of them is cut by each site; what it raises ends the sweep.
     """
     boundaries = _boundaries(net, up_to_layer)
     way, budget = route(net, boundaries), Budget(memory)
     budget.check(max((_vertex_bytes(part, b) for part, b in zip(way.parts, boundaries, strict=True)), default=0))
-    swept = Swept(net, cells.start(), boundaries, certified, work)
+    swept = Swept(net, cells.start(), boundaries, certified, exactly)
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", disable=not show_progress)
     waiting, done = [CellBlock(cells, swept)], list[Finished]()

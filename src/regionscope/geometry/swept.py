@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.geometry import kernels, traversals
+from regionscope.geometry import kernels, settling, traversals
 from regionscope.geometry.complexes import Cut, Outcome, Start
 from regionscope.geometry.laws import Law
 from regionscope.geometry.lineage import Lineage
@@ -46,10 +46,12 @@ class Swept:
     After it, `outputs` are those of the network at the vertices; None if it stopped at a layer.
     """
 
-    def __init__(self, net: Network, start: Start, boundaries: list[Boundaries], certified: bool, work: float) -> None:
+    def __init__(
+        self, net: Network, start: Start, boundaries: list[Boundaries], certified: bool, exactly: bool
+    ) -> None:
         self.net, self.boundaries = net, boundaries
         self.columns = columns_of(boundaries, net)
-        self.judge = Judge(net, boundaries, start.reach, certified, work)
+        self.judge = Judge(net, boundaries, start.reach, certified, settling.WORK if exactly else 0.0)
         self.lineage = Lineage.of(start.cells)
         self.vertices, self.state = len(start.points), [Rows.of(start.points.numpy())]
         self.doubt = np.zeros((self.vertices, DOUBTS))  # see `predicates`
