@@ -55,8 +55,9 @@ def test_no_process_outlives_a_map_that_is_stopped(tmp_path: Path, number: signa
     (tmp_path / "main.py").write_text(code)
     path = os.pathsep.join([str(HELPERS), *filter(None, sys.path)])
     whole = subprocess.Popen(
-        [sys.executable, "main.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE
-    )
+        [sys.executable, "main.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
+    )  # fmt: skip
     marks = [tmp_path / "a", tmp_path / "b"]
     while not all(mark.exists() and mark.read_text() for mark in marks):
         assert whole.poll() is None

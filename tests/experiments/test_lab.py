@@ -95,7 +95,10 @@ def _started(folder: Path, engine: str) -> "subprocess.Popen[bytes]":
     (folder / "main.py").write_text(MAIN)
     path = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, str(folder / "main.py"), str(folder), engine]
-    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

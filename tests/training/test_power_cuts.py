@@ -73,6 +73,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
         patch.setattr(rs.Run, "record", noted)
         train(TINY, root / "run", save_every=0)
         patch.setattr(rs.Run, "record", write)
+        patch.setattr(disk, "os", os)  # what follows is not of this run
         yield Recorded(root, os_layer, durable, result(root / "run"))
 
 
