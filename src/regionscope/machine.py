@@ -18,6 +18,7 @@ LARGEST = 31 << 20  # bytes; the C library takes no chunk above 32 MB for an exa
 GB = 1e9
 FLOAT = 4  # bytes, at least
 ALWAYS = 1 << 28  # bytes; no one is asked whether there are so many
+FEW_FLOATS = 1 << 20  # so many are worked on faster by one thread than by two
 FLOATS_AT_ONCE = 1 << 21  # in float64 half of that: such an array stays in the heap
 
 
@@ -80,6 +81,27 @@ def one_core_each(tasks: Sequence[Callable[[], Found]]) -> Iterator[Found]:
             yield from pool.map(done, tasks)
     finally:
         torch.set_num_threads(cores)  # else threads that others make later have one
+
+
+@contextmanager
+def threads_for(floats: int) -> Iterator[None]:
+    """Torch on one thread for work on so few floats that waking others, and their waiting for more, costs more.
+
+    In this thread alone; those that others make meanwhile begin with one too.
+
+    >>> with threads_for(1000):
+    ...     torch.get_num_threads()
+    1
+    """
+    threads = torch.get_num_threads()
+    if threads == 1 or floats > FEW_FLOATS:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _own_settings() -> bool:

@@ -217,7 +217,7 @@ def test_an_affine_operation_is_itself_at_every_point_and_its_own_derivative(
             if d := sum(sizes(arguments, live)):
                 model = one_by_one(calling(key), arguments, live, (number + k) % len(WAYS))
                 assert_right(model, d, precision(arguments))
-    assert capfd.readouterr().err == "", "torch.vmap has no rule for it"
+    assert "batching rule" not in capfd.readouterr().err, "torch.vmap has no rule for it"
 
 
 ALONG = (

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
 import regionscope as rs
+from regionscope.tracing.forward import Forward
 
 
 @pytest.fixture(params=CASES)
@@ -654,3 +655,35 @@ def test_a_loop_over_the_points_is_traced_if_each_is_taken_alone() -> None:
     ):
         with pytest.raises(rs.UnsupportedModel, match="depend on the other points"):
             rs.trace(mixing, x)
+
+
+def test_only_modules_of_torch_as_they_are_are_not_tried_further() -> None:
+    def dense() -> nn.Sequential:
+        return nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1))
+
+    class Mine(nn.Linear):
+        pass
+
+    def familiar(model: nn.Module) -> bool:
+        return Forward(model, None, None).familiar
+
+    assert familiar(dense())
+    hooked, replaced = dense(), dense()
+    hooked[1].register_forward_hook(lambda module, arguments, result: result + 1)
+    replaced[1].forward = lambda x: x.relu() if len(x) < 50 else x
+    normed = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(2, 4)))
+    others = (nn.Sequential(Mine(2, 4)), hooked, replaced, normed, nn.Sequential(nn.MultiheadAttention(2, 1)))
+    assert not any(map(familiar, others))
+    with pytest.raises(rs.UnsupportedModel, match="depend on the other points"):
+        rs.trace(replaced, torch.zeros(1, 2))
+    everywhere = nn.modules.module.register_module_forward_hook(lambda module, arguments, result: None)
+    try:
+        assert not familiar(dense())
+    finally:
+        everywhere.remove()
+
+
+def test_images_without_channels_are_refused_although_one_is_taken() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU())
+    with pytest.raises((RuntimeError, rs.UnsupportedModel)):
+        rs.trace(model, torch.zeros(3, 5, 5))

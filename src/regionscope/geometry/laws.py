@@ -10,6 +10,7 @@ import torch
 from regionscope.geometry.patterns import Boundaries, numbered
 from regionscope.geometry.predicates import FAINT, FAINT_ROW, UNKNOWN_SHARE
 from regionscope.geometry.rounding import STATE, SURE, UNKNOWN, ZERO, Spread, bounds_after, combined, fresh_bound
+from regionscope.machine import threads_for
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
 from regionscope.types import Floats
@@ -96,8 +97,9 @@ def route(net: Network, boundaries: Sequence[Boundaries]) -> Way:
         entries = [b.site.entry for b in boundaries]
         program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
         parts = program.segments(entries)
-        laws = _laws_of(parts, [b.site for b in boundaries])
-        known[len(boundaries)] = Way(tuple(parts[:-1]), tuple(laws), parts[-1])
+        with threads_for(sum(tensor.numel() for tensor in program.constants.values())):
+            laws = tuple(_laws_of(parts, [b.site for b in boundaries]))
+        known[len(boundaries)] = Way(tuple(parts[:-1]), laws, parts[-1])
     return known[len(boundaries)]
 
 

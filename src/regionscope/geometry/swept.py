@@ -30,7 +30,7 @@ from regionscope.geometry.rounding import Spread
 from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge
 from regionscope.geometry.tournaments import Bracket
-from regionscope.machine import points_at_once
+from regionscope.machine import points_at_once, threads_for
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Indices, Words
@@ -104,10 +104,11 @@ class Swept:
         targets = [rows.table(self.vertices, width) for rows, width in zip(made, widths, strict=True)]
         at_once = points_at_once(max(1, *before), floats=ENTRIES_AT_ONCE)
         starts = range(0, self.vertices, at_once)
-        for start in reversed(starts) if backwards else starts:
-            some = slice(start, min(start + at_once, self.vertices))
-            for target, result in zip(targets, _evaluated(part, known, [s[some] for s in sources]), strict=True):
-                torch.from_numpy(target[some]).copy_(result)  # on all cores
+        with threads_for(self.vertices * (sum(before) + sum(widths))):
+            for start in reversed(starts) if backwards else starts:
+                some = slice(start, min(start + at_once, self.vertices))
+                for target, result in zip(targets, _evaluated(part, known, [s[some] for s in sources]), strict=True):
+                    torch.from_numpy(target[some]).copy_(result)  # on all cores
         for rows, width in zip(made, widths, strict=True):
             rows.width = width
         self.state = made

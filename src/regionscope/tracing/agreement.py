@@ -81,26 +81,19 @@ class _Compared(NamedTuple):
 
 @torch.no_grad()
 def check_batches(network: Network, forward: Forward, alone: Recording, points: Tensor) -> None:
-    """Compare the network, recorded at a point alone, with the model at batches of several compositions."""
-    near, far = len(points), _far_away(network, points[:1])
+    """Compare the network, recorded at a point alone, with the model at batches of several compositions.
+
+    One will do for modules of torch that are known to look at each point alone: the rest is for code of others.
+    """
+    far = points[:0] if forward.familiar else _far_away(network, points[:1])
     values = dict(zip(network.program.outputs, network.program.run(torch.cat([points, far])), strict=True))
-    expected = values[network.output].reshape(near + len(far), *network.output_shape)
-    batch, *others = (torch.tensor(batch, device=points.device) for batch in COMPOSITIONS)
+    expected = values[network.output].reshape(len(points) + len(far), *network.output_shape)
+    batch = torch.tensor(COMPOSITIONS[0], device=points.device)
     first = forward.seen(points.index_select(0, batch), alone)
-    single = 1 if len(far) else 2  # those far away are looked at alone as well
-    singles = _each_alone(points[:single], expected[:single])
-    alike = all(_is_model_at(network, x, forward.plain(x), y, first) for x, y in singles)
-    if not alike or not _agrees_far_away(network, forward, far, expected[near:], first):
-        raise UnsupportedModel(
-            "the traced program does not reproduce the model at other inputs: forward computes with"
-            " input-dependent values outside torch or keeps a state"
-        )
-    outputs = [(batch, first.output), *((other, forward.plain(points.index_select(0, other))) for other in others)]
-    crowd = _crowd(network, points)
-    try:
-        outputs.append((crowd, forward.plain(points.index_select(0, crowd))))
-    except Exception:  # it may not take so many
-        outputs.append((crowd[:LEAST], forward.plain(points.index_select(0, crowd[:LEAST]))))
+    outputs = [(batch, first.output)]
+    if not forward.familiar:
+        _check_alone(network, forward, points, far, expected, first)
+        outputs += _other_batches(network, forward, points)
     for chosen, output in outputs:
         if output.dim() == 0 or len(output) != len(chosen):
             raise UnsupportedModel(
@@ -114,6 +107,30 @@ def check_batches(network: Network, forward: Forward, alone: Recording, points: 
     if _only_rounding(network, forward, alone, points, [chosen for chosen, _ in outputs]):
         return
     raise UnsupportedModel(f"a point's values depend on the other points of its batch{_culprit(forward, points)}")
+
+
+def _check_alone(network: Network, forward: Forward, points: Tensor, far: Tensor, expected: Tensor, seen: Seen) -> None:
+    """Compare them at single points, near and far."""
+    single = 1 if len(far) else 2  # those far away are looked at alone as well
+    singles = _each_alone(points[:single], expected[:single])
+    alike = all(_is_model_at(network, x, forward.plain(x), y, seen) for x, y in singles)
+    if not alike or not _agrees_far_away(network, forward, far, expected[len(points) :], seen):
+        raise UnsupportedModel(
+            "the traced program does not reproduce the model at other inputs: forward computes with"
+            " input-dependent values outside torch or keeps a state"
+        )
+
+
+def _other_batches(network: Network, forward: Forward, points: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """What the model gives at further batches of these points, which come first; the last of them is large."""
+    for composition in COMPOSITIONS[1:]:
+        batch = torch.tensor(composition, device=points.device)
+        yield batch, forward.plain(points.index_select(0, batch))
+    crowd = _crowd(network, points)
+    try:
+        yield crowd, forward.plain(points.index_select(0, crowd))
+    except Exception:  # it may not take so many
+        yield crowd[:LEAST], forward.plain(points.index_select(0, crowd[:LEAST]))
 
 
 def _each_alone(points: Tensor, expected: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -153,8 +170,7 @@ def _agrees_far_away(network: Network, forward: Forward, far: Tensor, expected: 
 
 def _crowd(network: Network, points: Tensor) -> Tensor:
     """A large batch made of these points, in turn."""
-    entries = sum(math.prod(shape) for shape in network.program.shapes.values())
-    size = max(LEAST, min(CROWD, ENTRIES // max(entries, 1)))
+    size = max(LEAST, min(CROWD, ENTRIES // max(network.program.entries, 1)))
     return 5 * torch.arange(size, device=points.device) % len(points)
 
 

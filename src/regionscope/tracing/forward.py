@@ -12,12 +12,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules import module as module_hooks
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.program import Held
 from regionscope.tracing.recording import Follower, Mark, Recorder
 from regionscope.types import Model
+
+# modules of torch that do the same to every point of a batch, wherever it is and however many there are
+FAMILIAR = frozenset({
+    nn.Sequential, nn.Identity, nn.Flatten, nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.BatchNorm1d, nn.BatchNorm2d,
+    nn.BatchNorm3d, nn.Dropout, nn.MaxPool2d, nn.AvgPool2d, nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.Hardtanh, nn.GELU,
+    nn.SiLU, nn.Tanh,
+})  # fmt: skip
 
 
 class Forward:
@@ -38,6 +46,12 @@ class Forward:
             for name, tensor in [*module._parameters.items(), *module._buffers.items()]
             if tensor is not None
         }
+
+    @cached_property
+    def familiar(self) -> bool:
+        """Whether a module of torch that does the same to every point, made of such, with nothing hooked on to them."""
+        hooks = (module_hooks._global_forward_hooks, module_hooks._global_forward_pre_hooks)
+        return isinstance(self.model, nn.Module) and not any(hooks) and all(map(_is_familiar, self.model.modules()))
 
     def _called(self, x: Tensor, calling: list[nn.Module] | None = None) -> Tensor:
         """What the model makes of x; meanwhile `calling` holds the modules being called."""
@@ -69,7 +83,7 @@ class Forward:
         return _picked(result, self.output)
 
     def recorded(self, x: Tensor, allow_smooth: bool, *, keep: bool = False) -> "Recording":
-        recorder = Recorder(self.paths, self.held, allow_smooth=allow_smooth, keep=keep)
+        recorder = Recorder(self.paths, self.held, allow_smooth=allow_smooth, keep=keep, foreign=not self.familiar)
         with recorder.recording(x):
             output = self._called(x, recorder.calling.modules)
         self.contents = recorder.contents
@@ -77,7 +91,7 @@ class Forward:
 
     def seen(self, x: Tensor, alone: "Recording") -> "Seen":
         """What enters the sites of a recording at other points, a batch perhaps, and what the model returns there."""
-        follower = Follower(alone.recorder.performed)
+        follower = Follower(alone.recorder.performed, foreign=not self.familiar)
         own = x.clone()
         with self._contents_kept():
             with follower.following(own):
@@ -151,6 +165,14 @@ class Seen:
     def largest(self) -> float:
         """The largest finite number that depended on the input."""
         return max((largest(t) for t in self.values if t.is_floating_point()), default=0.0)
+
+
+def _is_familiar(module: nn.Module) -> bool:
+    own, kind = vars(module), type(module)
+    as_made = kind in FAMILIAR and kind.forward.__module__.startswith("torch.nn.") and "forward" not in own
+    plain = all(p is None or type(p) is nn.Parameter for p in own["_parameters"].values())
+    draws = kind is nn.Dropout and module.training
+    return as_made and plain and not draws and not own["_forward_hooks"] and not own["_forward_pre_hooks"]
 
 
 class _Reached(BaseException):

@@ -5,6 +5,7 @@ always first, whatever the model does with its batch dimension: `lifting` says h
 Values that do not depend on the input are the same for all points and have no such dimension.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -61,6 +62,11 @@ class Program:
     def constants(self) -> dict[int, Tensor]:
         """The tensors that are held, as they are now."""
         return {i: h.tensor if isinstance(h, Held) else h for i, h in self.held.items()}
+
+    @property
+    def entries(self) -> int:
+        """The number of entries that the values which depend on the input have at one point."""
+        return sum(map(math.prod, self.shapes.values()))
 
     def run(self, x: Tensor, on_value: OnValue | None = None, act: Act = lifted) -> list[Tensor]:
         """The outputs at points x (n, *input_shape), in one pass; differentiable if gradients are enabled."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -58,9 +58,18 @@ class Recorder(TorchDispatchMode):
     is refused while it happens, so that the traceback points at the line of the model.
     """
 
-    def __init__(self, paths: dict[int, str], held: dict[int, Held], *, allow_smooth: bool, keep: bool = False) -> None:
+    def __init__(
+        self,
+        paths: dict[int, str],
+        held: dict[int, Held],
+        *,
+        allow_smooth: bool,
+        keep: bool = False,
+        foreign: bool = True,
+    ) -> None:
         super().__init__()
         self.allow_smooth = allow_smooth
+        self.foreign = foreign  # the code may do things that torch's own modules do not
         self.calling = Calling(paths)
         self.ledger = Ledger(self.calling, held, keep=keep)
         self.marks: list[Mark] = []
@@ -78,7 +87,7 @@ class Recorder(TorchDispatchMode):
         """Record what happens to x; afterwards the model's own tensors hold what they held before."""
         self.ledger.know(x, self.ledger.new(x, live=True))
         try:
-            with torch.no_grad(), _Readers(self._check_read), self:
+            with torch.no_grad(), _Readers(self._check_read) if self.foreign else nullcontext(), self:
                 yield
         finally:
             with torch.no_grad():
@@ -348,8 +357,9 @@ class _Readers(TorchFunctionMode):
 class Follower(TorchDispatchMode):
     """Keeps what the values of a recording are at other points, as long as the model does the same operations there."""
 
-    def __init__(self, performed: Sequence[tuple[Any, list[int]]]) -> None:
+    def __init__(self, performed: Sequence[tuple[Any, list[int]]], *, foreign: bool = True) -> None:
         super().__init__()
+        self.foreign = foreign
         self.seen: dict[int, Tensor] = {}
         self.strayed = False  # it does something else, or reads a value, or stops early
         self._expected = iter([*performed, (None, [])])
@@ -358,7 +368,7 @@ class Follower(TorchDispatchMode):
     def following(self, x: Tensor) -> Iterator[None]:
         """Follow what happens to x."""
         self.seen[0] = x.clone()
-        with _Readers(self._stray), self:
+        with _Readers(self._stray) if self.foreign else nullcontext(), self:
             yield
         self.strayed = self.strayed or next(self._expected)[0] is not None
 

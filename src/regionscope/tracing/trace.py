@@ -5,16 +5,16 @@ any batch is then checked: the same points together, in other numbers, orders an
 """
 
 import math
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from regionscope.machine import keep_freed_memory
+from regionscope.machine import keep_freed_memory, threads_for
 from regionscope.points import as_tensor, first_array, first_tensor
-from regionscope.tracing.agreement import check_batches, check_constants, tried_points
+from regionscope.tracing.agreement import CROWD, check_batches, check_constants, tried_points
 from regionscope.tracing.forward import Forward, Recording, taken_apart
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.network import BATCH_ADVICE, FLAT_ADVICE, Network, Site
@@ -50,11 +50,16 @@ def trace(
     model = unwrapped(model)
     example = _checked_example(model, example)
     forward = Forward(model, until, output)
-    with taken_apart(), random_states_kept(example.device), attributes_kept(model):
-        alone = recorded_alone(forward, example, allow_smooth)
-        network = as_written(alone, example)
-        check_constants(network)
-        check_batches(network, forward, alone, tried_points(example))
+    with taken_apart(), ExitStack() as kept:
+        if not forward.familiar:
+            kept.enter_context(random_states_kept(example.device))
+            kept.enter_context(attributes_kept(model))
+        with threads_for(example[:1].numel()):
+            alone = recorded_alone(forward, example, allow_smooth)
+            network = as_written(alone, example)
+        with threads_for(CROWD * network.program.entries):
+            check_constants(network)
+            check_batches(network, forward, alone, tried_points(example))
     return network
 
 

@@ -116,7 +116,8 @@ def attributes_kept(model: Model) -> Iterator[None]:
         yield
     finally:
         for thing, before in found.values():
-            _put_back(thing, before)
+            if isinstance(thing, np.ndarray) or thing or before:  # most containers of a module are empty
+                _put_back(thing, before)
         for tensor, data, wants_gradient, gradient in tensors:
             _point_to(tensor, data)
             if tensor.requires_grad != wants_gradient:
@@ -173,8 +174,6 @@ _CHANGEABLE = (dict, list, deque, set, tuple, np.ndarray)  # tuples by what they
 def _put_back(thing: Any, before: Any) -> None:
     """Make a container or an array what it was, touching only what has changed."""
     if isinstance(thing, dict):
-        if not (thing or before):  # the usual case
-            return
         for name in thing.keys() - before.keys():
             del thing[name]
         for name, held in before.items():
