@@ -43,7 +43,7 @@ def share_of_training() -> Ratio:
 
 
 def usual_record() -> Ratio:
-    """Before a model was traced once a record it took 2.6 units: twice the limit."""
+    """Before a model was traced once a record it took 4.6 units on two threads, and 3.1 on one: twice the limit."""
     model, x, steps = he_mlp(784, 64, 64, 64, 64, 10), images(900), count()
     monitor = rs.Monitor(model, dict(zip(("train", "test", "uniform"), x.split(300), strict=True)), strict=True)
 
@@ -52,5 +52,5 @@ def usual_record() -> Ratio:
         for _ in range(100):
             model(x)
 
-    value = cost(lambda: monitor(next(steps)), hundred_passes)
-    return Ratio("a record of the usual measures, 3 x 300 points, 784-64x4, in 100 forward passes there", value, 1.3)
+    value, limit = cost(lambda: monitor(next(steps)), hundred_passes), 1.5 if torch.get_num_threads() == 1 else 2.3
+    return Ratio("a record of the usual measures, 3 x 300 points, 784-64x4, in 100 forward passes there", value, limit)
