@@ -290,6 +290,9 @@ def test_the_certificate_of_a_straight_line_is_as_computed_by_hand() -> None:
     found = rs.univariate_certificate(model, x, density=(heights, edges))
     np.testing.assert_allclose(found.certified, [0.0, 0.5, 0.0])  # 1/3.5 is below 0.8, above 0.05
     assert (found.distance == np.inf).all()
+    summary = json.loads(json.dumps(found.to_dict()))
+    assert summary["total_variation"] == pytest.approx(found.total_variation)
+    assert summary["certified"] == pytest.approx(0.5 / 3)
 
 
 def test_a_certificate_needs_one_input_and_one_output() -> None:
@@ -297,6 +300,8 @@ def test_a_certificate_needs_one_input_and_one_output() -> None:
         rs.univariate_certificate(mlp(2, 3, 1), torch.zeros(1, 2))
     with pytest.raises(ValueError, match="outside the support"):
         rs.univariate_certificate(mlp(1, 3, 1), torch.tensor([[0.0], [9.0]]), density=([1.0], [0.0, 1.0]))
+    with pytest.raises(ValueError, match=r"density must be heights \(k,\) and rising edges"):
+        rs.univariate_certificate(mlp(1, 3, 1), torch.zeros(1, 1), density=([1.0], [1.0, 0.0]))
 
 
 def test_the_representation_cost_is_the_least_norm_over_rescalings() -> None:
@@ -320,6 +325,7 @@ def test_the_representation_cost_is_the_least_norm_over_rescalings() -> None:
     optimiser.step(square)
     assert found.cost == pytest.approx(math.sqrt(float(square().detach())), rel=1e-9)
     assert found.ratio >= 1 and 0 < found.imbalance < 1
+    assert found.to_dict() == {"cost": found.cost, "norm": found.norm, "imbalance": found.imbalance}
 
 
 def test_rescaling_units_changes_the_norm_but_not_the_cost() -> None:
@@ -418,6 +424,8 @@ def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
     samples = Samples({"x": x, "y": 2 * x + 1}, {})
     assert samples.term(lambda m: m["x"]).stderr == pytest.approx(x.std(ddof=1) / math.sqrt(50))
     assert samples.term(lambda m: m["y"] - 2 * m["x"]).stderr == pytest.approx(0, abs=1e-12)  # they share their points
+    alone = Samples({"x": x[:1]}, {}).term(lambda m: m["x"])
+    assert alone.value == x[0] and math.isnan(alone.stderr)
 
 
 @pytest.mark.parametrize("widths", [(1, 1), (3, 20), (10, 30, 30)])
@@ -454,6 +462,11 @@ def test_verdicts_are_statistical() -> None:
 def test_options_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rs.bounds(mlp(2, 3, 1), torch.zeros(2, 2), **options)  # type: ignore[arg-type]
+
+
+def test_a_network_that_nowhere_bends_has_no_inequalities() -> None:
+    with pytest.raises(ValueError, match="at least one activation"):
+        rs.bounds(nn.Linear(2, 1), torch.zeros(2, 2))
 
 
 def chain_of_units(*numbers: float) -> nn.Sequential:
@@ -559,3 +572,5 @@ def test_rows_say_where_they_stand_in_the_papers() -> None:
         assert b.source.split()[0] in ("LC", "HR") and b.reference.startswith(b.source)
     assert {b.to_dict()["kind"] for b in found} == {"printed", "valid", "as restated"}
     assert len({b.form for b in found}) == len(found)
+    page = row._repr_html_()
+    assert row.form in page and f"{row.left:.5g}" in page and row.verdict in page

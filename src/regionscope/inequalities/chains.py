@@ -67,14 +67,9 @@ def chain_of(net: Network) -> AffineChain | None:
     if any(cut not in order for cut in cuts) or any(order[a] > order[b] for a, b in pairwise(cuts)):
         return None
     parts = program.segments(cuts)
-    if any(len(part.outputs) > 1 for part in parts):
+    if any(len(part.outputs) > 1 for part in parts):  # a later one needs more than what was cut last
         return None
     sources = [0, *cuts]
-    for part, source in zip(parts, sources, strict=True):
-        needed = {v for step in part.steps for v in step.used} | set(part.outputs)
-        made = {v for step in part.steps for v in step.results} | part.constants.keys() | {source}
-        if not needed <= made:
-            return None
     maps = [_affine(part, source, net.device) for part, source in zip(parts[::2], sources[::2], strict=True)]
     bends = zip(parts[1::2], sources[1::2], net.sites, strict=True)
     return AffineChain(
