@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 OF_CNNS = (
     *OURS,
+    "r = 0.014, the largest that figure 18 calls reliable: the paper prints none",
     "depth counts the last linear layer, as for the perceptrons: depth 5 has four convolutions",
     "images in [-1, 1], as the paper's random points; every second convolution halves them and doubles the channels",
 )
@@ -70,8 +71,9 @@ def _draw_depths(findings: Findings) -> "Figure":
     figure, axes = panels(3, 2, height=2.1, sharey=True)
     for ax, (norm, probe) in zip(axes, product(("without", "with"), PROBES), strict=True):
         shown = {n.split(",")[0]: c for n, c in curves.items() if n.endswith(f" {norm} batch norm: {probe}")}
-        draw_curves(ax, shown, ylabel="crossings" if probe == "train" else "", from_zero=True)
+        draw_curves(ax, shown, ylabel="crossings" if probe == "train" else "")
         ax.set_title(f"{probe}, {norm} batch norm", fontsize="medium")
+    axes[0].set_ylim(bottom=0)  # of all panels, once all have been drawn
     return with_one_legend(figure)
 
 

@@ -40,11 +40,12 @@ class LearnedFolder:
 
     training: Training
     points: int
+    radius: float
 
 
 def _measurements(settings: FolderSettings) -> list[Measurement]:
     return [
-        Measurement(_folder_crossings, LearnedFolder(replace(t, side=settings.side), settings.points))
+        Measurement(_folder_crossings, LearnedFolder(replace(t, side=settings.side), settings.points, settings.radius))
         for t in image_trainings(settings)
     ]
 
@@ -54,7 +55,7 @@ def _folder_crossings(settings: LearnedFolder, lab: Lab) -> dict[str, np.ndarray
     folder = _image_folder(settings.training.dataset, settings.training.side, lab)
     training = replace(settings.training, dataset=str(folder))
     run = lab.run(training)
-    (found,) = lab.measured([image_crossings(training, settings.points, probes=("test",))])
+    (found,) = lab.measured([image_crossings(training, settings.points, settings.radius, probes=("test",))])
     accuracies = {name: run.curve(name)[1] for name in ("train_accuracy", "test_accuracy")}
     kept = {name: found[name] for name in ("step", "test/boundary_crossings")}
     return {**kept, **{name: np.asarray(values, np.float64) for name, values in accuracies.items()}}

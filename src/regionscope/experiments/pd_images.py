@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PROBES = {"train": "train", "test": "test", "random": "uniform"}
-RADIUS = 0.005
 DIRECTIONS = {"cnn": 25, "preact-resnet18": 20}
 NORMALISE = {"cnn": (0.5, 0.5), "preact-resnet18": (0.4734, 0.2009)}
 INTERPOLATED = 0.99  # training accuracy before which nobody would look for a second descent
@@ -54,12 +53,13 @@ class ImageSettings:
     steps: int = 500_000
     records: int = 51
     points: int = 2000
+    radius: float = 0.014
     seeds: tuple[int, ...] = (0, 1, 2)
 
 
 S = TypeVar("S", bound=ImageSettings)
 CNN = ImageSettings()
-RESNET = ImageSettings(model="preact-resnet18", depths=(18,), width=16, decays=(0.0,), points=1024)
+RESNET = ImageSettings(model="preact-resnet18", depths=(18,), width=16, decays=(0.0,), points=1024, radius=0.005)
 
 
 def smoke_images(paper: S, **others: object) -> S:
@@ -104,21 +104,23 @@ def image_trainings(settings: ImageSettings) -> list[Training]:
     return [training for trainings in image_networks(settings).values() for training in trainings]
 
 
-def image_crossings(training: Training, points: int, probes: tuple[str, ...] = tuple(PROBES.values())) -> Measurement:
+def image_crossings(
+    training: Training, points: int, radius: float, probes: tuple[str, ...] = tuple(PROBES.values())
+) -> Measurement:
     """Crossings at every record, with one frame for all points that is kept over time."""
-    options = {"radius": RADIUS, "directions": DIRECTIONS[training.model]}
+    options = {"radius": radius, "directions": DIRECTIONS[training.model]}
     return watching(training, {"boundary_crossings": options}, probes=probes, points=points)
 
 
 def image_measurements(settings: ImageSettings) -> list[Measurement]:
-    return [image_crossings(training, settings.points) for training in image_trainings(settings)]
+    return [image_crossings(training, settings.points, settings.radius) for training in image_trainings(settings)]
 
 
 def image_evidence(settings: ImageSettings, lab: Lab) -> Evidence:
     """Crossings and accuracies of every network, by names such as "depth 5: train" and "depth 5: test accuracy"."""
     curves: dict[str, Curve] = {}
     for name, trainings in image_networks(settings).items():
-        found = lab.measured([image_crossings(training, settings.points) for training in trainings])
+        found = lab.measured([image_crossings(t, settings.points, settings.radius) for t in trainings])
         curves |= {f"{name}: {probe}": curve_of(found, crossings_column(kind)) for probe, kind in PROBES.items()}
         for split in ("train", "test"):
             curves[f"{name}: {split} accuracy"] = recorded_curve(lab, trainings, f"{split}_accuracy")
@@ -130,7 +132,7 @@ def crossings_column(probe: str, layer: int | None = None) -> str:
 
 
 OURS = (
-    "r = 0.005, as the code has it for ResNet18; one frame for all points, kept over time; logits are no units",
+    "one frame for all points, kept over time; logits are no units",
     "batches of 256 and 500,000 steps at most, those of the code for ResNet18",
 )
 
