@@ -22,6 +22,13 @@ def test_every_network_can_be_traced_layer_by_layer(model: str, shape: tuple[int
     assert any(isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d) for m in network.modules()) == batch_norm
 
 
+def test_the_cnn_doubles_its_channels_where_it_halves_the_image() -> None:
+    convolutions = [
+        m for m in new_network("cnn", (3, 32, 32), 10, depth=5, width=4).modules() if isinstance(m, nn.Conv2d)
+    ]
+    assert [(m.out_channels, m.stride[0]) for m in convolutions] == [(4, 1), (8, 2), (8, 1), (16, 2), (16, 1)]
+
+
 def test_resnet18_has_the_known_number_of_parameters() -> None:
     assert sum(p.numel() for p in resnet18().parameters()) == 11_173_962
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_mnist
+from regionscope.experiments import hr_lines, lc_mnist, pd_cnn, pd_deformation, pd_folder, pd_resnet
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -17,6 +17,10 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     # HR
     hr_lines.FIGURES,
     # PD
+    pd_cnn.FIGURES,
+    pd_resnet.FIGURES,
+    pd_folder.FIGURES,
+    pd_deformation.FIGURES,
     # beyond the papers
 )
 

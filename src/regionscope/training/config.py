@@ -51,7 +51,7 @@ class Training:
         Hidden layers; resnet18 has 17 and preact-resnet18, which is PD's, 16 in any case. PD's depth is one more: it
         counts the last layer.
     width
-        Units, or channels, of each.
+        Units of each, or channels of the first: convolutional networks double them where they halve the image.
     activation
         What lies between the layers.
     batch_norm

@@ -38,9 +38,10 @@ def cnn(
     shape: tuple[int, ...], outputs: int, *, depth: int = 5, width: int = 32, activation: str = "relu",
     batch_norm: bool = False,
 ) -> nn.Sequential:  # fmt: skip
-    """`depth` convolutions of `width` channels, then one linear layer (PD figures 4 and 7).
+    """`depth` convolutions, the first of `width` channels, then one linear layer (PD figures 4 and 7).
 
-    3 × 3 kernels; every second convolution halves the image, while it has at least 8 pixels a side (our choice).
+    3 × 3 kernels; every second convolution halves the image, while it has at least 8 pixels a side (our choice), and
+    doubles the channels.
 
     >>> cnn((3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
@@ -51,6 +52,7 @@ def cnn(
     layers: list[nn.Module] = []
     for k in range(depth):
         stride = 2 if k % 2 and min(sides) >= 8 else 1
+        width *= stride
         layers += [*_convolution(channels, width, 3, stride, batch_norm, bias=True), act()]
         channels, sides = width, [-(-side // stride) for side in sides]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * prod(sides), outputs))
@@ -139,11 +141,11 @@ def new_network(
 ) -> nn.Module:  # fmt: skip
     """A network for inputs of a shape: mlp, cnn, resnet18 or preact-resnet18, with weights drawn by the seed.
 
-    `depth` is the number of hidden layers, which ResNets fix, and `width` their units or channels. `init` is `torch`
-    for PyTorch's own weights and biases (PD), `he` for He normal weights and normal biases of standard deviation
-    `bias_std` (LC: 0, HR: 10^-3), or `lc-script` for those of LC's published script, normal weights of variance
-    1 / fan-in and biases as with `he`, but that its second layer takes the fan-in of the first. `init_scale` then
-    multiplies the weights and biases of linear and convolutional layers.
+    `depth` is the number of hidden layers, which ResNets fix, and `width` their units or, of the first, channels.
+    `init` is `torch` for PyTorch's own weights and biases (PD), `he` for He normal weights and normal biases of
+    standard deviation `bias_std` (LC: 0, HR: 10^-3), or `lc-script` for those of LC's published script, normal weights
+    of variance 1 / fan-in and biases as with `he`, but that its second layer takes the fan-in of the first.
+    `init_scale` then multiplies the weights and biases of linear and convolutional layers.
 
     >>> new_network("mlp", (1, 28, 28), 10, depth=2, width=5, init="he", init_scale=2.0)
     Sequential(...)
