@@ -43,6 +43,7 @@ HOUSE = {
     # HR
     " hr_lines"
     # PD
+    " pd_mnist pd_migration"
     # beyond the papers
     " registry page",
     "app": "problems cache library windows payload rasters viewer summaries pictures questions live security server"

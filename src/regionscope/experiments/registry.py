@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_mnist
+from regionscope.experiments import hr_lines, lc_mnist, pd_migration, pd_mnist
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -17,6 +17,8 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     # HR
     hr_lines.FIGURES,
     # PD
+    pd_mnist.FIGURES,
+    pd_migration.FIGURES,
     # beyond the papers
 )
 

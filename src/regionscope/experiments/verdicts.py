@@ -127,19 +127,19 @@ def late_rise(x: Floats, values: Floats) -> float:
 
 def first_descent(x: Floats, values: Floats) -> float:
     """(start - lowest value before the peak) / start."""
-    valley, _ = _largest_rise(values)
+    valley, _ = largest_rise(values)
     return float((values[0] - values[valley]) / values[0]) if values[0] > 0 else math.nan
 
 
 def ascent(x: Floats, values: Floats) -> float:
     """(peak - valley) / valley for the valley and later peak with the largest difference."""
-    valley, peak = _largest_rise(values)
+    valley, peak = largest_rise(values)
     return float((values[peak] - values[valley]) / values[valley]) if values[valley] > 0 else math.nan
 
 
 def second_descent(x: Floats, values: Floats) -> float:
     """(peak - lowest value after it) / peak."""
-    _, peak = _largest_rise(values)
+    _, peak = largest_rise(values)
     return float((values[peak] - values[peak:].min()) / values[peak]) if values[peak] > 0 else math.nan
 
 
@@ -147,7 +147,7 @@ def _late(x: Floats) -> np.ndarray:
     return np.asarray(x >= math.sqrt(float(x[-1])))
 
 
-def _largest_rise(values: Floats) -> tuple[int, int]:
+def largest_rise(values: Floats) -> tuple[int, int]:
     """A valley and a later peak between which the curve rises most; of a curve that only falls, its end twice."""
     if not np.isfinite(values).all():
         return 0, 0
