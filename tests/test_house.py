@@ -43,7 +43,7 @@ HOUSE = {
     # HR
     " hr_lines"
     # PD
-    " pd_mnist pd_migration"
+    " pd_mnist pd_migration pd_grokking pd_sweeps pd_checks pd_toy"
     # beyond the papers
     " registry page",
     "app": "problems cache library windows payload rasters viewer summaries pictures questions live security server"

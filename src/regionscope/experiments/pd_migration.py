@@ -72,7 +72,7 @@ def _slices(settings: MigrationSettings) -> list[Measurement]:
 
 
 def _migration(settings: Slices, lab: Lab) -> dict[str, np.ndarray]:
-    """Length of boundaries, in pixels, and area of all planes (steps, 2) and of what is near marks; maps of the first."""
+    """Length and area, in pixels, of all planes together (steps, 2) and of what is near marks; maps of the first."""
     run, images = lab.run(settings.training), training_data(settings.training).train[0]
     planes = [Plane.through(*images[3 * k : 3 * k + 3], centre="centroid") for k in range(settings.planes)]
     steps = run.steps[:: -settings.every][::-1]  # the last is among them
@@ -81,9 +81,9 @@ def _migration(settings: Slices, lab: Lab) -> dict[str, np.ndarray]:
     for step in steps:
         net = trace(run_model(run, step), images[:1])
         seen = [_seen(plane_cells(net, plane), settings.side) for plane in planes]
-        found["all"].append(sum(np.array([lengths.sum(), lengths.size]) for lengths, _ in seen))
+        found["all"].append(np.sum([[lengths.sum(), lengths.size] for lengths, _ in seen], axis=0))
         for name in PLACES:
-            found[name].append(sum(_near(lengths, marks[name]) for lengths, marks in seen))
+            found[name].append(np.sum([_near(lengths, marks[name]) for lengths, marks in seen], axis=0))
         maps.append(seen[0][0].astype(np.float16))
         borders.append(_lit(seen[0][1]["decision"], settings.side))
     return {
@@ -113,7 +113,7 @@ def length_map(cells: PlaneCells, side: int) -> Floats:
     ends = side * _shares(cells.plane, cells.vertices[cells.edges.vertices[inner]])
     middles, lengths = _pieces(ends)
     column, row = np.clip(middles.astype(np.int64), 0, side - 1).T
-    return np.bincount(row * side + column, lengths, minlength=side * side).reshape(side, side)
+    return np.asarray(np.bincount(row * side + column, lengths, side * side).reshape(side, side), np.float64)
 
 
 def _pieces(segments: Floats) -> tuple[Floats, Floats]:

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_mnist, pd_migration, pd_mnist
+from regionscope.experiments import (
+    hr_lines,
+    lc_mnist,
+    pd_checks,
+    pd_grokking,
+    pd_migration,
+    pd_mnist,
+    pd_sweeps,
+    pd_toy,
+)
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -19,6 +28,10 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     # PD
     pd_mnist.FIGURES,
     pd_migration.FIGURES,
+    pd_grokking.FIGURES,
+    pd_sweeps.FIGURES,
+    pd_checks.FIGURES,
+    pd_toy.FIGURES,
     # beyond the papers
 )
 
