@@ -48,7 +48,7 @@ def _count_measurements(settings: PartitionSettings) -> list[Measurement]:
 
 
 def _count_evidence(settings: PartitionSettings, lab: Lab) -> Evidence:
-    curves = {}
+    curves: dict[str, Curve] = {}
     for radius in settings.radii:
         found = lab.measured(_counted(settings, radius))
         curves |= {f"{kind}, r = {radius:g}": curve_of(found, f"train/{column}") for kind, column in KINDS.items()}

@@ -239,7 +239,7 @@ def _gap_at_peak(train: Curve, test: Curve) -> Floats:
 # pictures
 
 
-def draw_crossings(findings: Findings, names: Sequence[str], *, accuracies: bool = True) -> "Figure":
+def _draw_crossings(findings: Findings, names: Sequence[str], *, accuracies: bool = True) -> "Figure":
     """A column for each name and a row for each radius, with the accuracies below."""
     curves, radii = findings.evidence.curves, findings.settings["radii"]
     figure, axes = panels(len(names), len(radii) + accuracies, height=1.75)
@@ -262,12 +262,12 @@ def draw_crossings(findings: Findings, names: Sequence[str], *, accuracies: bool
 def draw_networks(findings: Findings) -> "Figure":
     """A column for each network."""
     ends = ", test accuracy"
-    return draw_crossings(findings, [n.removesuffix(ends) for n in findings.evidence.curves if n.endswith(ends)])
+    return _draw_crossings(findings, [n.removesuffix(ends) for n in findings.evidence.curves if n.endswith(ends)])
 
 
 def _draw_layers(findings: Findings) -> "Figure":
     names = dict.fromkeys(name.split(",")[0] for name in findings.evidence.curves)
-    return draw_crossings(findings, list(names), accuracies=False)
+    return _draw_crossings(findings, list(names), accuracies=False)
 
 
 FIGURES = (

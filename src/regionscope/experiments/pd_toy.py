@@ -60,7 +60,7 @@ def _toy_partition(training: Training, lab: Lab) -> dict[str, np.ndarray]:
     return {
         "lengths": length_map(cells, TILES), "curvature": _curvature(target.reshape(side, side)),
         "vertices": cells.vertices + 0.5, "offsets": cells.offsets, "corners": cells.corners,
-        "values": cells.outputs[:, 0], "loss": run.curve("test_loss")[1][-1],
+        "values": cells.outputs[:, 0], "loss": np.array(run.curve("test_loss")[1][-1]),
     }  # fmt: skip
 
 
