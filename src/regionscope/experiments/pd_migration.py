@@ -200,21 +200,29 @@ def _draw(findings: Findings) -> "Figure":
     """The plane at four steps above the curves: crossings, accuracies, densities."""
     import matplotlib.pyplot as plt
 
+    from regionscope.plots.style import paper
+
     curves, arrays = findings.evidence.curves, findings.evidence.arrays
-    columns = len(arrays["steps"])
-    figure = plt.figure(figsize=(6.75, 4.3), layout="constrained")
-    above, below = np.asarray(figure.subfigures(2, 1, height_ratios=[1, 1.1]))
-    top = float(np.quantile(arrays["maps"].astype(float), 0.99))
-    for k, ax in enumerate(np.atleast_1d(above.subplots(1, columns))):
-        _draw_map(ax, arrays["maps"][k], arrays["borders"][k], arrays["anchors"], top)
-        ax.set_title(f"step {arrays['steps'][k]:,.0f}")
-    left, middle, right = below.subplots(1, 3)
-    probes = ("train", "test", "random")
-    shown = {probe: next(c for name, c in curves.items() if name.endswith(f", {probe}")) for probe in probes}
-    draw_curves(left, shown, ylabel="crossings", from_zero=True)
-    accuracies = {name.split(", ")[1].split()[0]: c for name, c in curves.items() if name.endswith("accuracy")}
-    draw_curves(middle, accuracies, ylabel="accuracy")
-    draw_curves(right, {w: curves[w] for w in PLACES.values()}, ylabel="density of boundaries", from_zero=True)
+    with paper(2):
+        columns = len(arrays["steps"])
+        figure = plt.figure(figsize=(6.75, 3.9), layout="constrained")
+        above, below = np.asarray(figure.subfigures(2, 1, height_ratios=[1, 1.1]))
+        top = float(np.quantile(arrays["maps"].astype(float), 0.99))
+        for k, ax in enumerate(np.atleast_1d(above.subplots(1, columns))):
+            _draw_map(ax, arrays["maps"][k], arrays["borders"][k], arrays["anchors"], top)
+            ax.set_title(f"step {arrays['steps'][k]:,.0f}")
+        left, middle, right = below.subplots(1, 3)
+        probes = ("train", "test", "random")
+        shown = {probe: next(c for name, c in curves.items() if name.endswith(f", {probe}")) for probe in probes}
+        draw_curves(left, shown, ylabel="crossings", from_zero=True)
+        accuracies = {name.split(", ")[1].split()[0]: c for name, c in curves.items() if name.endswith("accuracy")}
+        draw_curves(middle, accuracies, ylabel="accuracy")
+        draw_curves(
+            right,
+            {w.removeprefix("around the "): curves[w] for w in PLACES.values()},
+            ylabel="density around",
+            from_zero=True,
+        )
     return figure
 
 

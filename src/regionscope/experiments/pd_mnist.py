@@ -241,21 +241,25 @@ def _gap_at_peak(train: Curve, test: Curve) -> Floats:
 
 def _draw_crossings(findings: Findings, names: Sequence[str], *, accuracies: bool = True) -> "Figure":
     """A column for each name and a row for each radius, with the accuracies below."""
+    from regionscope.plots.style import paper
+
     curves, radii = findings.evidence.curves, findings.settings["radii"]
-    figure, axes = panels(len(names), len(radii) + accuracies, height=1.75)
-    for k, ax in enumerate(axes):
-        row, column = divmod(k, len(names))
-        name = names[column]
-        if row < len(radii):
-            shown = {probe: curves[crossings_named(name, radii[row], probe)] for probe in PROBES}
-            draw_curves(ax, shown, ylabel=f"crossings, r = {radii[row]:g}", from_zero=True)
-        else:
-            draw_curves(ax, {s: curves[f"{name}, {s} accuracy"] for s in ("train", "test")}, ylabel="accuracy")
-            ax.set_ylim(-0.03, 1.03)
-        ax.set(title=name if row == 0 else "", xlabel="step" if k >= len(axes) - len(names) else "")
-        if column:
-            ax.set(ylabel="")
-            ax.legend_ = None  # that of the first column is enough
+    with paper(2):  # many panels: small letters, and one legend for all
+        figure, axes = panels(len(names), len(radii) + accuracies, height=1.6)
+        for k, ax in enumerate(axes):
+            row, column = divmod(k, len(names))
+            name = names[column]
+            if row < len(radii):
+                shown = {probe: curves[crossings_named(name, radii[row], probe)] for probe in PROBES}
+                draw_curves(ax, shown, ylabel=f"crossings, r = {radii[row]:g}", from_zero=True)
+            else:
+                draw_curves(ax, {s: curves[f"{name}, {s} accuracy"] for s in ("train", "test")}, ylabel="accuracy")
+                ax.set_ylim(-0.03, 1.03)
+            ax.legend_ = None
+            ax.set(title="" if row else name, xlabel="training step" if k >= len(axes) - len(names) else "")
+            ax.set_ylabel("" if column else ax.get_ylabel())
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return figure
 
 
