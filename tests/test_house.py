@@ -44,6 +44,7 @@ HOUSE = {
     " hr_lines"
     # PD
     " pd_images pd_cnn pd_resnet pd_folder pd_deformation"
+    " pd_mnist pd_migration pd_grokking pd_sweeps pd_checks pd_toy"
     # beyond the papers
     " registry page",
     "app": "problems cache library windows payload rasters viewer summaries pictures questions live security server"

@@ -65,14 +65,14 @@ def dataset(
     normalise: tuple[float, float] | None = None, side: int = 32, seed: int = 0, replacement: bool = False,
     root: str | Path | None = None,
 ) -> Dataset:  # fmt: skip
-    """A data set by name: mnist-sample, mnist, fashion-mnist, cifar10, gaussians, bunny, or a folder of images.
+    """A data set by name: mnist-sample, mnist, fashion-mnist, cifar10, gaussians, bunny, bump, or a folder of images.
 
     `size` and `test_size` take that many of the training and test points, drawn by `seed`, the training points with
     `replacement` if asked for (all their number of draws, if no size is given). `label_noise` is the share of the
     training labels that are drawn anew from all classes. `flat` makes the inputs vectors, `normalise` subtracts
     a mean and divides by a standard deviation. Images of a folder are fitted to `side` × `side` pixels. `root` is where
     the files lie, in the layout of torchvision; by default REGIONSCOPE_DATA or a cache folder, where what is missing is
-    downloaded to. All but mnist-sample and gaussians need files.
+    downloaded to. All but mnist-sample, gaussians and bump need files.
 
     >>> data = dataset("mnist-sample", size=100, label_noise=0.5, flat=True)
     >>> data.train[0].shape, data.outputs
@@ -233,6 +233,16 @@ def _bunny_picture(root: Path, seed: int) -> Dataset:
     return Dataset("bunny", train, test, ())
 
 
+def _bump(root: Path, seed: int) -> Dataset:
+    """exp(-|x - c|² / 2 w²) on [0, 1]², curved around c, flat elsewhere (for PD figure 2); points as of the bunny."""
+    centre, w = np.array([0.4, 0.6]), 0.12
+    train, test = (
+        (torch.from_numpy(x).float(), torch.from_numpy(np.exp(-((x - centre) ** 2).sum(axis=1) / (2 * w * w))).float())
+        for x in (bunny.grid(64), bunny.grid(64, shift=0.0))
+    )
+    return Dataset("bump", (train[0], train[1][:, None]), (test[0], test[1][:, None]), ())
+
+
 def _image_folder(path: str | Path, *, side: int = 32, seed: int = 0) -> Dataset:
     """Images in folders by class, fitted to side × side pixels in colour.
 
@@ -285,4 +295,5 @@ DATASETS: dict[str, Callable[[Path, int], Dataset]] = {
     "cifar10": _cifar10,
     "gaussians": _gaussians,
     "bunny": _bunny_picture,
+    "bump": _bump,
 }

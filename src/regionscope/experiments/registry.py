@@ -2,7 +2,20 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_mnist, pd_cnn, pd_deformation, pd_folder, pd_resnet
+from regionscope.experiments import (
+    hr_lines,
+    lc_mnist,
+    pd_checks,
+    pd_cnn,
+    pd_deformation,
+    pd_folder,
+    pd_grokking,
+    pd_migration,
+    pd_mnist,
+    pd_resnet,
+    pd_sweeps,
+    pd_toy,
+)
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -21,6 +34,12 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     pd_resnet.FIGURES,
     pd_folder.FIGURES,
     pd_deformation.FIGURES,
+    pd_mnist.FIGURES,
+    pd_migration.FIGURES,
+    pd_grokking.FIGURES,
+    pd_sweeps.FIGURES,
+    pd_checks.FIGURES,
+    pd_toy.FIGURES,
     # beyond the papers
 )
 

@@ -32,7 +32,7 @@ class Training:
     Parameters
     ----------
     dataset
-        mnist-sample, mnist, fashion-mnist, cifar10, gaussians, bunny, or a folder of images.
+        mnist-sample, mnist, fashion-mnist, cifar10, gaussians, bunny, bump, or a folder of images.
     size
         Train on this many points, drawn by the seed; all if not given.
     test_size

@@ -1,0 +1,106 @@
+"""What the figures of PD are judged by: peaks and accuracies of grokking, densities on planes, rules on made curves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from regionscope.experiments.findings import Curve, Evidence, verdict_of
+from regionscope.experiments.pd_grokking import half_way, peaks, risen
+from regionscope.experiments.pd_migration import length_map, relative_density
+from regionscope.experiments.pd_mnist import PartitionSettings, crossings_named, partition_networks
+from regionscope.experiments.registry import EXPERIMENTS
+from regionscope.geometry.plane_cells import plane_cells
+from regionscope.geometry.planes import Plane
+
+STEPS = np.array([0.0, 1e1, 1e2, 1e3, 1e4, 5e4, 1e5])
+
+
+def curve(*values: float) -> Curve:
+    return Curve.of(STEPS, [values, values])
+
+
+def test_length_maps_hold_the_length_of_all_boundaries_where_they_are() -> None:
+    first = nn.Linear(2, 2)
+    with torch.no_grad():
+        first.weight.copy_(torch.tensor([[1.0, 0.0], [1.0, -1.0]]))
+        first.bias.copy_(torch.tensor([-0.375, 0.0]))  # the lines x = 0.375 and x = y
+    model = nn.Sequential(first, nn.ReLU(), nn.Linear(2, 2))
+    cells = plane_cells(model, Plane.coordinates(torch.zeros(2), radius=1.0))
+    lengths = length_map(cells, 8)
+    assert lengths.sum() == pytest.approx(8 + 8 * 2**0.5)
+    assert lengths[0, 5] == pytest.approx(1.0), "upright, in the sixth column"
+    assert lengths[2, 2] == pytest.approx(2**0.5, abs=0.25), "to a piece"
+    assert lengths[7, 0] == 0.0
+
+
+def test_relative_density_is_a_multiple_of_the_whole_and_zero_where_there_is_nothing() -> None:
+    near, whole = np.array([[4.0, 2.0], [0.0, 0.0], [1.0, 1.0]]), np.array([[10.0, 10.0], [10.0, 10.0], [0.0, 10.0]])
+    assert relative_density(near, whole)[:2].tolist() == [2.0, 0.0]
+
+
+def test_peaks_stand_out_and_are_not_at_the_ends() -> None:
+    assert peaks(np.array([9.0, 1.0, 5.0, 2.0, 4.0, 1.0, 6.0])).tolist() == [2, 4]
+    assert peaks(np.array([0.0, 5.0, 4.9, 5.1, 1.0])).tolist() == [3]
+    assert len(peaks(np.array([3.0, 2.0, 1.0]))) == 0
+
+
+def test_accuracies_rise_by_shares() -> None:
+    accuracy = np.array([0.1, 0.3, 0.5, 0.9])
+    assert risen(accuracy, 2) == pytest.approx(0.5)
+    assert half_way(np.arange(4.0), accuracy) == 2.0
+    assert np.isnan(risen(np.ones(3), 1))
+
+
+def test_the_depth_of_the_paper_counts_the_last_layer_and_wide_networks_may_have_fewer_steps() -> None:
+    settings = PartitionSettings(depths=(3,), widths=(20, 500), wide_steps=10)
+    found = partition_networks(settings)
+    assert list(found) == ["width 20", "width 500"]
+    assert [(t.depth, t.steps) for (t,) in found.values()] == [(2, 1_000_000), (2, 10)]
+
+
+def judged(name: str, settings: PartitionSettings, train: dict[str, Curve], others: dict[str, Curve]) -> str:
+    """The verdict on crossings around training points by name of the network; half as many around test points."""
+    radius, curves = settings.radii[0], dict(others)
+    for network, crossings in train.items():
+        for probe, factor in (("train", 1.0), ("test", 0.5), ("random", 0.5)):
+            curves[crossings_named(network, radius, probe)] = Curve(crossings.x, factor * crossings.runs)
+    return verdict_of(EXPERIMENTS[name].checks(settings, Evidence(curves)))
+
+
+def test_grokking_is_judged_both_ways() -> None:
+    settings = replace(EXPERIMENTS["pd8"].scales["laptop"], depths=(4,))
+    memorised = {"depth 4, train accuracy": curve(0.1, 0.5, 1, 1, 1, 1, 1)}
+    twice = {"depth 4": curve(1, 2, 6, 3, 5, 2, 1)}
+    late = {"depth 4, test accuracy": curve(0.1, 0.1, 0.1, 0.2, 0.2, 0.7, 0.9)}
+    early = {"depth 4, test accuracy": curve(0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9)}
+    assert judged("pd8", settings, twice, memorised | late) == "reproduced"
+    assert judged("pd8", settings, twice, memorised | early) == "partly"
+    slow = {"depth 4, train accuracy": curve(0.1, 0.1, 0.1, 0.2, 0.2, 0.9, 1)}
+    only_rises = {"depth 4": curve(1, 2, 3, 4, 5, 6, 7)}
+    assert judged("pd8", settings, only_rises, slow | early) == "not reproduced"
+
+
+def test_the_effect_of_images_is_judged_both_ways() -> None:
+    settings = replace(EXPERIMENTS["pd10"].scales["laptop"], sizes=(1000, 4000, 16_000))
+    names = list(partition_networks(settings))
+    accuracies = [0.8, 0.9, 0.95]
+    peak = [8.0, 4.0, 2.5]
+    for order, verdict in ((1, "reproduced"), (-1, "not reproduced")):
+        train = {n: curve(5, 3, 2, p, 2, 1, 1) for n, p in zip(names, peak[::order], strict=True)}
+        ends = {
+            f"{n}, test accuracy": curve(0, 0, 0, 0, 0, 0, a) for n, a in zip(names, accuracies[::order], strict=True)
+        }
+        assert judged("pd10", settings, train, ends) == verdict
+
+
+def test_the_peak_beyond_a_thousand_units_is_untested_without_such_a_network() -> None:
+    settings = EXPERIMENTS["pd6"].scales["paper"]
+    names = list(partition_networks(settings))
+    train = {n: curve(1, 0.5, 0.5, p, 1, 1, 1) for n, p in zip(names, (1, 2, 3, 4, 3), strict=True)}
+    evidence = {crossings_named(n, settings.radii[0], "train"): c for n, c in train.items()}
+    assert EXPERIMENTS["pd6"].checks(settings, Evidence(evidence))[-1].holds
+    narrower = replace(settings, widths=settings.widths[:-1])
+    assert EXPERIMENTS["pd6"].checks(narrower, Evidence(evidence))[-1].why == "the widest network has 1000 units"
