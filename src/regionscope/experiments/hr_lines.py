@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
@@ -16,6 +17,7 @@ from regionscope.geometry.line_cells import line_cells
 from regionscope.tracing.trace import trace
 from regionscope.training.config import Training, training_data
 from regionscope.training.loop import run_model
+from regionscope.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +33,7 @@ MOVE = 0.05  # share by which the mean over architectures falls first, and rises
 class LineSettings:
     """Networks as (hidden layers, units of each), and the lines through the origin that are cut."""
 
-    networks: tuple[tuple[int, int], ...] = ((2, 32), (2, 64), (4, 16), (4, 32), (4, 64), (6, 32))
+    networks: tuple[tuple[int, int], ...] = ((2, 32), (3, 64), (4, 16), (4, 32), (4, 64), (6, 32))
     dataset: str = "mnist"
     steps: int = 20 * IMAGES // BATCH
     records: int = 30
@@ -49,17 +51,26 @@ class Lines:
     reach: float
 
 
-def _hanin_training(settings: LineSettings, network: tuple[int, int], seed: int) -> Training:
-    """Vectorised MNIST, He normal weights, biases N(0, 10^-6), Adam with 10^-3 (HR 4)."""
+def hanin_training(network: tuple[int, int], seed: int, *, dataset: str, steps: int, records: int) -> Training:
+    """Vectorised MNIST, He normal weights, biases N(0, 10^-6), Adam with 10^-3 (HR 3), for all of HR's curves."""
     depth, width = network
     return Training(
-        dataset=settings.dataset, depth=depth, width=width, init="he", bias_std=1e-3, optimiser="adam", lr=1e-3,
-        weight_decay=0.0, batch_size=BATCH, steps=settings.steps, records=settings.records, measures=(), seed=seed,
+        dataset=dataset, depth=depth, width=width, init="he", bias_std=1e-3, optimiser="adam", lr=1e-3,
+        weight_decay=0.0, batch_size=BATCH, steps=steps, records=records, measures=(), seed=seed,
     )  # fmt: skip
 
 
+def epochs_at(steps: ArrayLike, dataset: str) -> Floats:
+    """How often the training set was gone through at these steps."""
+    return np.asarray(steps, np.float64) * BATCH / (IMAGES if dataset == "mnist" else 1000)
+
+
 def _trainings(settings: LineSettings) -> list[Training]:
-    return [_hanin_training(settings, network, seed) for network in settings.networks for seed in settings.seeds]
+    return [
+        hanin_training(network, seed, dataset=settings.dataset, steps=settings.steps, records=settings.records)
+        for network in settings.networks
+        for seed in settings.seeds
+    ]
 
 
 def _measurements(settings: LineSettings) -> list[Measurement]:
@@ -67,7 +78,7 @@ def _measurements(settings: LineSettings) -> list[Measurement]:
 
 
 def _line_regions(settings: Lines, lab: Lab) -> dict[str, np.ndarray]:
-    """Regions on each line at each record, exact: (records, lines)."""
+    """Regions on each line at each record, exact: (records, lines); lines are cut together, which is far cheaper."""
     run = lab.run(settings.training)
     images = training_data(settings.training).train[0]
     chosen = torch.randperm(len(images), generator=torch.Generator().manual_seed(settings.training.seed))
@@ -75,7 +86,7 @@ def _line_regions(settings: Lines, lab: Lab) -> dict[str, np.ndarray]:
     counts = []
     for step in run.steps:
         net = trace(run_model(run, step), images[:1])
-        counts.append([len(line_cells(net, -end, end)) for end in ends])
+        counts.append([len(cells) for cells in line_cells(net, -ends, ends)])
     return {"step": np.array(run.steps, np.float64), "regions": np.array(counts)}
 
 
@@ -85,15 +96,10 @@ def _evidence(settings: LineSettings, lab: Lab) -> Evidence:
     for depth, width in settings.networks:
         seeds = [next(found) for _ in settings.seeds]
         ratios = [measurement["regions"].mean(axis=1) / (depth * width) for measurement in seeds]
-        epochs = seeds[0]["step"] * BATCH / _images(settings)
-        curves[f"depth {depth}, width {width}"] = Curve.of(epochs, ratios)
+        curves[f"depth {depth}, width {width}"] = Curve.of(epochs_at(seeds[0]["step"], settings.dataset), ratios)
     runs = lab.runs(_trainings(settings))
     accuracies = np.array([run.curve("test_accuracy")[1][-1] for run in runs])
     return Evidence(curves, {"test_accuracy": accuracies.reshape(len(settings.networks), -1)})
-
-
-def _images(settings: LineSettings) -> int:
-    return IMAGES if settings.dataset == "mnist" else 1000
 
 
 def _checks(settings: LineSettings, evidence: Evidence) -> Sequence[Check]:
