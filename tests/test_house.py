@@ -41,7 +41,7 @@ HOUSE = {
     # LC
     " lc_mnist"
     # HR
-    " hr_lines"
+    " hr_lines hr_distances hr_planes"
     # PD
     # beyond the papers
     " registry page",

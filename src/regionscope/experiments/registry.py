@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_mnist
+from regionscope.experiments import hr_distances, hr_lines, hr_planes, lc_mnist
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -16,6 +16,8 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     lc_mnist.FIGURES,
     # HR
     hr_lines.FIGURES,
+    hr_distances.FIGURES,
+    hr_planes.FIGURES,
     # PD
     # beyond the papers
 )
