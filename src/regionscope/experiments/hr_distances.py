@@ -153,7 +153,7 @@ def _draw(findings: Findings) -> "Figure":
     draw_curves(scaled_ax, scaled, xlabel="epoch", ylabel="units × distance", from_zero=True)
     for name, style in curve_styles(scaled).items():
         against.plot(accuracies[name].mean, scaled[name].mean, markevery=3, **style)
-    against.set(xlabel="test accuracy", ylabel="units × distance", ylim=(0, None))
+    against.set(xlabel="test accuracy", ylabel="units × distance", ylim=scaled_ax.get_ylim())
     means = {f"{kind} points": _mean_of_networks(_of_kind(curves, kind)) for kind in KINDS}
     draw_curves(kinds, means, xlabel="epoch", ylabel="units × distance, mean", from_zero=True)
     for one in (ax, scaled_ax):
