@@ -41,7 +41,7 @@ HOUSE = {
     # LC
     " lc_mnist"
     # HR
-    " hr_lines hr_distances hr_planes hr_random hr_sawtooth"
+    " hr_lines hr_distances hr_planes hr_random hr_layers hr_sawtooth"
     # PD
     # beyond the papers
     " registry page",

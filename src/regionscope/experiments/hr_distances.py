@@ -10,7 +10,7 @@ import torch
 from regionscope.datasets.sets import Dataset
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
-from regionscope.experiments.hr_lines import HaninSettings, epochs_at, hanin_trainings, moving
+from regionscope.experiments.hr_lines import HaninSettings, epochs_at, hanin_trainings, turns_around
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import (
@@ -125,7 +125,7 @@ def _checks(settings: DistanceSettings, evidence: Evidence) -> Sequence[Check]:
     checks = [
         at_most(f"{what}, at the start", factors[:, 0], NEAR_CONSTANT, paper="near constant"),
         at_most(f"{what}, at the end", factors[:, -1], NEAR_CONSTANT, paper="near constant"),
-        *moving("units × distance", mean["random"], (rises_after, falls_again), "expands, then contracts"),
+        *turns_around("units × distance", mean["random"], (rises_after, falls_again), "expands, then contracts"),
         at_most("largest factor between training and test points", apart, SAME, paper="similar"),
     ]
     words = "random and training points over training"

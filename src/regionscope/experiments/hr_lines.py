@@ -74,7 +74,7 @@ def epochs_at(steps: ArrayLike, dataset: str) -> Floats:
     return np.asarray(steps, np.float64) * BATCH / (IMAGES if dataset == "mnist" else 1000)
 
 
-def moving(words: str, curve: Curve, rules: Sequence[Callable[..., Check]], told: str) -> list[Check]:
+def turns_around(words: str, curve: Curve, rules: Sequence[Callable[..., Check]], told: str) -> list[Check]:
     """Whether a curve over epochs goes one way first, then the other, by a share of MOVE each; `told` in words."""
     if curve.x[-1] < 1:
         return [untested(f"{words}: {told}", f"it ends after {curve.x[-1]:.2g} epochs")]
@@ -124,7 +124,7 @@ def _checks(settings: LineSettings, evidence: Evidence) -> Sequence[Check]:
             paper="a small constant",
         ),
     ]  # fmt: skip
-    checks += moving("mean of the networks", whole, (falls_first, rises_after), "falls first, then rises")
+    checks += turns_around("mean of the networks", whole, (falls_first, rises_after), "falls first, then rises")
     return [*checks, reported("test accuracy", evidence.arrays["test_accuracy"].mean(axis=0), paper="95–98 %")]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
-from regionscope.experiments.hr_lines import HaninSettings, epochs_at, hanin_trainings, moving
+from regionscope.experiments.hr_lines import HaninSettings, epochs_at, hanin_trainings, turns_around
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import falls_first, reported, rises_after, within
@@ -101,7 +101,7 @@ def _checks(settings: PlaneSettings, evidence: Evidence) -> Sequence[Check]:
     ]
     ((depth, width),) = settings.networks
     count = reported("regions in the square at the start", curve.runs[:, 0] * (depth * width) ** 2, paper="≈ 4·10^4")
-    return [*orders, *moving("regions", curve, (falls_first, rises_after), "fewer, then more"), count]
+    return [*orders, *turns_around("regions", curve, (falls_first, rises_after), "fewer, then more"), count]
 
 
 def _draw(findings: Findings) -> "Figure":

@@ -129,6 +129,11 @@ def _checks(settings: SawtoothSettings, evidence: Evidence) -> Sequence[Check]:
         at_most(f"share of teeth left {noise}", counts[:, 1] / exact[1], SEVERELY, paper="ruined"),
         *(reported(f"{what} without noise", exact[k]) for k, what in enumerate(("linear pieces", "teeth"))),
         *(reported(f"{what} {noise}", counts[:, k]) for k, what in enumerate(("linear pieces", "teeth"))),
+        *(
+            reported(f"share of {what} left with noise of {curve.x[k]:g}", curve.runs[:, k])
+            for what, curve in evidence.curves.items()
+            for k in (0, -1)
+        ),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_distances, hr_lines, hr_planes, hr_random, hr_sawtooth, lc_mnist
+from regionscope.experiments import hr_distances, hr_layers, hr_lines, hr_planes, hr_random, hr_sawtooth, lc_mnist
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -19,6 +19,7 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     hr_distances.FIGURES,
     hr_planes.FIGURES,
     hr_random.FIGURES,
+    hr_layers.FIGURES,
     hr_sawtooth.FIGURES,
     # PD
     # beyond the papers
