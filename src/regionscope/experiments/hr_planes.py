@@ -149,7 +149,7 @@ FIGURES = (
         checks=_checks,
         draw=_draw,
         choices=(
-            "the order of units² is judged at both ends of training; the wide square was added to the rule after a trial"
+            "the order of units² is judged at both ends of training; the wide square came into the rule after a trial"
             " of 200 steps, whose small square had 0.11 units² regions at its start",
             "the square has the circumcircle of the images inscribed; the paper does not say how large its own is, so"
             " one ten times as wide is counted too",
