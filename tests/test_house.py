@@ -41,7 +41,7 @@ HOUSE = {
     # LC
     " lc_mnist"
     # HR
-    " hr_lines"
+    " hr_lines hr_distances hr_planes hr_random hr_layers hr_sawtooth"
     # PD
     " pd_images pd_cnn pd_resnet pd_folder pd_deformation"
     " pd_mnist pd_migration pd_grokking pd_sweeps pd_checks pd_toy"

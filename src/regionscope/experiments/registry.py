@@ -3,7 +3,12 @@
 from typing import Any
 
 from regionscope.experiments import (
+    hr_distances,
+    hr_layers,
     hr_lines,
+    hr_planes,
+    hr_random,
+    hr_sawtooth,
     lc_mnist,
     pd_checks,
     pd_cnn,
@@ -29,6 +34,11 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     lc_mnist.FIGURES,
     # HR
     hr_lines.FIGURES,
+    hr_distances.FIGURES,
+    hr_planes.FIGURES,
+    hr_random.FIGURES,
+    hr_layers.FIGURES,
+    hr_sawtooth.FIGURES,
     # PD
     pd_cnn.FIGURES,
     pd_resnet.FIGURES,
