@@ -89,12 +89,11 @@ def differences(settings: Any, other: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _words(value: Any) -> str:
+def _words(value: Any, inside: bool = False) -> str:
+    """A list of values; integers together inside a list are a shape."""
     if isinstance(value, tuple | list):
-        nested = any(isinstance(v, tuple | list) for v in value)
-        return (", " if nested or not all(isinstance(v, int) for v in value) else " × ").join(
-            map(_words, value)
-        ) or "none"
+        shape = inside and all(isinstance(v, int) for v in value)
+        return (" × " if shape else ", ").join(_words(v, True) for v in value) or "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_words(v)}" for name, v in value.items()) or "none"
     if value is None:
