@@ -137,7 +137,7 @@ FIGURES = (
             "smoke": DigitSettings(
                 width=16, dataset="mnist-sample", size=100, steps=6, records=4, points=10, draws=2, seeds=(0, 1)
             ),
-            "laptop": DigitSettings(steps=100_000, records=41, points=200, draws=8),
+            "laptop": DigitSettings(steps=60_000, records=31, points=200, draws=8),
             "paper": DigitSettings(),
         },
         trainings=_digit_trainings,
