@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_mnist
+from regionscope.experiments import hr_lines, lc_bunny, lc_gaussians, lc_mnist
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -14,6 +14,8 @@ PAPERS = {
 FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     # LC
     lc_mnist.FIGURES,
+    lc_gaussians.FIGURES,
+    lc_bunny.FIGURES,
     # HR
     hr_lines.FIGURES,
     # PD
