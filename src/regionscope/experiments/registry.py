@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_bunny, lc_gaussians, lc_mnist
+from regionscope.experiments import hr_lines, lc_bounds, lc_bunny, lc_gaussians, lc_mnist
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -16,6 +16,7 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     lc_mnist.FIGURES,
     lc_gaussians.FIGURES,
     lc_bunny.FIGURES,
+    lc_bounds.FIGURES,
     # HR
     hr_lines.FIGURES,
     # PD
