@@ -140,7 +140,7 @@ def length_in_pixels(segments: Floats, pixels: int) -> Floats:
     return np.asarray(found, np.float64).reshape(pixels, pixels)
 
 
-def in_blocks(f: Floats, block: int) -> Floats:
+def _in_blocks(f: Floats, block: int) -> Floats:
     """The mean of a map (n, n) over blocks of so many entries a side."""
     n = len(f) // block
     return np.asarray(f.reshape(n, block, n, block).mean(axis=(1, 3)))
@@ -178,7 +178,7 @@ def _map_correlations(a: np.ndarray, b: np.ndarray) -> list[float]:
     """Spearman's, of two maps for each seed, after both have the resolution of the coarser."""
     coarse = min(a.shape[1], b.shape[1])
     return [
-        correlation(*(in_blocks(one, len(one) // coarse).ravel() for one in pair), ranks=True)
+        correlation(*(_in_blocks(one, len(one) // coarse).ravel() for one in pair), ranks=True)
         for pair in zip(a, b, strict=True)
     ]
 
@@ -206,14 +206,14 @@ def _sigma_checks(settings: BunnySettings, evidence: Evidence) -> Sequence[Check
         )
         for a, b in pairwise(SIGMAS)
     ]  # fmt: skip
-    rough = np.array([[roughness(f) for f in maps[sigma]] for sigma in SIGMAS]).T
+    rough = np.array([[_roughness(f) for f in maps[sigma]] for sigma in SIGMAS]).T
     return [*same, monotone("roughness of f with σ", SIGMAS, rough, rising=False, paper="smoother"), _count(evidence)]
 
 
-def roughness(f: Floats) -> float:
+def _roughness(f: Floats) -> float:
     """The mean step between neighbours of a map, as a share of its mean.
 
-    >>> roughness(np.array([[1.0, 3.0], [1.0, 3.0]]))
+    >>> _roughness(np.array([[1.0, 3.0], [1.0, 3.0]]))
     0.5
     """
     steps = np.concatenate([np.abs(np.diff(f, axis=axis)).ravel() for axis in (0, 1)])

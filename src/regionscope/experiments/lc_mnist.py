@@ -81,7 +81,7 @@ def _script_training(settings: DigitSettings, seed: int) -> Training:
     )  # fmt: skip
 
 
-def trainings_by_kind(settings: DigitSettings) -> dict[str, list[Training]]:
+def _trainings_by_kind(settings: DigitSettings) -> dict[str, list[Training]]:
     """The runs of each scale, one a seed, and that of the script."""
     found = {}
     if "paper" in settings.variants:
@@ -99,7 +99,7 @@ def _label(scale: float) -> str:
 
 def digit_trainings(settings: DigitSettings) -> list[Training]:
     """Of all kinds."""
-    return [training for trainings in trainings_by_kind(settings).values() for training in trainings]
+    return [training for trainings in _trainings_by_kind(settings).values() for training in trainings]
 
 
 def complexity_options(settings: DigitSettings) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _evidence(settings: DigitSettings, lab: Lab) -> Evidence:
     if settings.rank_points:
         columns |= {f"LR {layer}": f"test/local_rank/layer{layer}" for layer in range(1, settings.depth + 1)}
     curves: dict[str, Curve] = {}
-    for kind, trainings in trainings_by_kind(settings).items():
+    for kind, trainings in _trainings_by_kind(settings).items():
         found = lab.measured([_watched(settings, training) for training in trainings])
         curves |= {f"{name}, {kind}": curve_of(found, column) for name, column in columns.items()}
         curves[f"clean, {kind}"] = recorded_curve(lab, trainings, "test_accuracy")
@@ -157,7 +157,7 @@ def _all_checks(
     own: Callable[[Mapping[str, Curve]], Sequence[Check]],
 ) -> list[Check]:
     """Late changes of every scale and what else a figure claims; the script's numbers beside them, and how it ends."""
-    curves, kinds = evidence.curves, list(trainings_by_kind(settings))
+    curves, kinds = evidence.curves, list(_trainings_by_kind(settings))
     ends = [
         reported(f"{word} accuracy at the end, {kind}", curves[f"{name}, {kind}"].runs[:, -1])
         for kind in kinds

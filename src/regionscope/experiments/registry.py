@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_bounds, lc_bunny, lc_gaussians, lc_mnist
+from regionscope.experiments import hr_lines, lc_bounds, lc_bunny, lc_gaussians, lc_mnist, lc_shallow
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -17,6 +17,7 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     lc_gaussians.FIGURES,
     lc_bunny.FIGURES,
     lc_bounds.FIGURES,
+    lc_shallow.FIGURES,
     # HR
     hr_lines.FIGURES,
     # PD
