@@ -9,7 +9,11 @@ from regionscope.experiments import (
     hr_planes,
     hr_random,
     hr_sawtooth,
+    lc_bounds,
+    lc_bunny,
+    lc_gaussians,
     lc_mnist,
+    lc_shallow,
     pd_checks,
     pd_cnn,
     pd_deformation,
@@ -32,6 +36,10 @@ PAPERS = {
 FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     # LC
     lc_mnist.FIGURES,
+    lc_gaussians.FIGURES,
+    lc_bunny.FIGURES,
+    lc_bounds.FIGURES,
+    lc_shallow.FIGURES,
     # HR
     hr_lines.FIGURES,
     hr_distances.FIGURES,

@@ -143,6 +143,16 @@ def second_descent(x: Floats, values: Floats) -> float:
     return float((values[peak] - values[peak:].min()) / values[peak]) if values[peak] > 0 else math.nan
 
 
+def late_part(curve: Curve) -> Curve:
+    """The later half of training in the logarithm of the step.
+
+    >>> late_part(Curve.of([0, 1, 10, 100], [4, 3, 2, 1])).x
+    array([ 10., 100.])
+    """
+    late = _late(curve.x)
+    return Curve(curve.x[late], curve.runs[:, late])
+
+
 def _late(x: Floats) -> np.ndarray:
     return np.asarray(x >= math.sqrt(float(x[-1])))
 
