@@ -11,9 +11,9 @@ import torch
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Curve, Evidence, verdict_of
 from regionscope.experiments.lc_bounds import largest_lipschitz
-from regionscope.experiments.lc_bunny import length_in_pixels
 from regionscope.experiments.lc_gaussians import fastest_share
 from regionscope.experiments.lc_shallow import EMBEDDINGS, silhouette
+from regionscope.experiments.length_maps import length_in_pixels
 from regionscope.experiments.registry import EXPERIMENTS
 from regionscope.inequalities.bounds import bounds
 from regionscope.training.models import mlp

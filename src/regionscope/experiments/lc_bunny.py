@@ -11,6 +11,7 @@ import torch
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
+from regionscope.experiments.length_maps import length_in_pixels
 from regionscope.experiments.pictures import panels
 from regionscope.experiments.verdicts import at_least, correlation, monotone, reported
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
@@ -116,28 +117,6 @@ def _polygons(cells: PlaneCells) -> dict[str, np.ndarray]:
     return {
         "vertices": np.asarray(cells.vertices + 0.5, np.float32), "corners": cells.corners, "offsets": cells.offsets,
     }  # fmt: skip
-
-
-def length_in_pixels(segments: Floats, pixels: int) -> Floats:
-    """The length of segments (n, 2, 2) inside each pixel of [0, 1]², (pixels, pixels), the second coordinate first.
-
-    Each is cut where it crosses the lines between pixels; a piece belongs to the pixel of its middle.
-
-    >>> length_in_pixels(np.array([[[0.0, 0.25], [1.0, 0.25]]]), 2)
-    array([[0.5, 0.5],
-           [0. , 0. ]])
-    """
-    lines = np.arange(1, pixels) / pixels
-    start, way = segments[:, 0], segments[:, 1] - segments[:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        crossings = (lines[:, None] - start[:, None]) / way[:, None]  # (n, lines, 2)
-    inside = np.where((crossings > 0) & (crossings < 1), crossings, 1.0).reshape(len(start), 2 * len(lines))
-    cuts = np.sort(np.concatenate([np.zeros((len(start), 1)), inside, np.ones((len(start), 1))], axis=1), axis=1)
-    middles = start[:, None] + (cuts[:, 1:, None] + cuts[:, :-1, None]) / 2 * way[:, None]  # (n, pieces, 2)
-    column, row = np.clip((middles * pixels).astype(int), 0, pixels - 1).transpose(2, 0, 1)
-    lengths = np.diff(cuts, axis=1) * np.linalg.norm(way, axis=1)[:, None]
-    found = np.bincount((row * pixels + column).ravel(), lengths.ravel(), minlength=pixels * pixels)
-    return np.asarray(found, np.float64).reshape(pixels, pixels)
 
 
 def _in_blocks(f: Floats, block: int) -> Floats:

@@ -10,6 +10,7 @@ from scipy.spatial import KDTree
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
+from regionscope.experiments.length_maps import length_map, square_shares
 from regionscope.experiments.pd_mnist import (
     FRAME,
     LAPTOP,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 NEAR = 0.1  # half-sides of the plane: so far around the images, and around the decision boundary, density is looked at
 LEAVES, GATHERS = 0.8, 1.2  # factors by which it falls and rises, at least, from the peak to the end
-PIECES = 4  # a pixel; so finely are sides of cells laid onto pixels
+PIECES = 4  # a pixel; so finely is the decision boundary marked
 PLACES = {"data": "around the images", "decision": "around the decision boundary"}
 
 
@@ -88,42 +89,24 @@ def _migration(settings: Slices, lab: Lab) -> dict[str, np.ndarray]:
         borders.append(_lit(seen[0][1]["decision"], settings.side))
     return {
         "step": np.array(steps, np.float64), **{name: np.array(values) for name, values in found.items()},
-        "maps": np.stack(maps), "borders": np.stack(borders), "anchors": _shares(planes[0], planes[0].anchors),
+        "maps": np.stack(maps), "borders": np.stack(borders), "anchors": square_shares(planes[0], planes[0].anchors),
     }  # fmt: skip
 
 
 def _seen(cells: PlaneCells, side: int) -> tuple[Floats, dict[str, Floats]]:
     """The length map of a plane; the images and points along the decision boundary on it, in pixels."""
-    border = _pieces(side * _shares(cells.plane, cells.decision_boundary().segments))[0]
-    return length_map(cells, side), {"data": side * _shares(cells.plane, cells.plane.anchors), "decision": border}
+    border = _marks_along(side * square_shares(cells.plane, cells.decision_boundary().segments))
+    return length_map(cells, side), {"data": side * square_shares(cells.plane, cells.plane.anchors), "decision": border}
 
 
-def _shares(plane: Plane, places: Floats) -> Floats:
-    """Places of a plane (..., 2) as shares of its square: from 0 to 1."""
-    low, high = plane.domain.min(axis=0), plane.domain.max(axis=0)
-    return np.asarray((places - low) / (high - low))
-
-
-def length_map(cells: PlaneCells, side: int) -> Floats:
-    """The length, in pixels, of the boundaries in each of side × side pixels of a plane, to a part of a pixel.
-
-    The first index is that of the second axis, as images have it.
-    """
-    inner = (cells.edges.cells >= 0).all(axis=1)
-    ends = side * _shares(cells.plane, cells.vertices[cells.edges.vertices[inner]])
-    middles, lengths = _pieces(ends)
-    column, row = np.clip(middles.astype(np.int64), 0, side - 1).T
-    return np.asarray(np.bincount(row * side + column, lengths, side * side).reshape(side, side), np.float64)
-
-
-def _pieces(segments: Floats) -> tuple[Floats, Floats]:
-    """Segments (n, 2, 2) in short pieces: their middles (m, 2) and lengths (m,)."""
+def _marks_along(segments: Floats) -> Floats:
+    """Points (m, 2) along segments (n, 2, 2), close to each other."""
     along = segments[:, 1] - segments[:, 0]
     length = np.hypot(along[:, 0], along[:, 1])
     count = np.ceil(PIECES * length).astype(np.int64).clip(1)
     which = np.repeat(np.arange(len(segments)), count)
     place = (np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + 0.5) / count[which]
-    return segments[which, 0] + place[:, None] * along[which], (length / count)[which]
+    return np.asarray(segments[which, 0] + place[:, None] * along[which])
 
 
 def _near(lengths: Floats, marks: Floats) -> Floats:

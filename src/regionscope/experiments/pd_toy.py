@@ -10,7 +10,7 @@ import torch
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
-from regionscope.experiments.pd_migration import length_map
+from regionscope.experiments.length_maps import length_map
 from regionscope.experiments.verdicts import at_least, correlation
 from regionscope.geometry.plane_cells import plane_cells
 from regionscope.geometry.planes import Plane
