@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_mnist
+from regionscope.experiments import hr_lines, lc_mnist, x_definitions, x_membership, x_migration, x_tightness
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -18,6 +18,10 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     hr_lines.FIGURES,
     # PD
     # beyond the papers
+    x_definitions.FIGURES,
+    x_migration.FIGURES,
+    x_tightness.FIGURES,
+    x_membership.FIGURES,
 )
 
 

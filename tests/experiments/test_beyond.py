@@ -1,0 +1,42 @@
+"""What the experiments beyond the papers measure themselves, on cases whose answer is known."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from regionscope.experiments.x_membership import lower_share
+from regionscope.experiments.x_migration import EDGES, distances_to_decision, nearest_segment
+from regionscope.geometry.plane_cells import plane_cells
+from regionscope.geometry.planes import Plane
+
+
+def test_the_auc_is_the_share_of_pairs() -> None:
+    draws = np.random.default_rng(0)
+    a, b = draws.integers(5, size=40).astype(float), draws.integers(7, size=30).astype(float)
+    pairs = (a[:, None] < b).mean() + (a[:, None] == b).mean() / 2
+    assert lower_share(a, b) == pytest.approx(pairs) and lower_share(b, a) == pytest.approx(1 - pairs)
+
+
+def test_the_nearest_segment_is_that_of_many_points_along_them() -> None:
+    draws = np.random.default_rng(0)
+    points, segments = draws.normal(size=(20, 2)), draws.normal(size=(5, 2, 2))
+    along = np.linspace(0, 1, 10_001)[:, None, None]
+    places = ((1 - along) * segments[:, 0] + along * segments[:, 1]).reshape(-1, 2)
+    brute = [np.linalg.norm(places - point, axis=1).min() for point in points]
+    assert nearest_segment(points, segments) == pytest.approx(np.array(brute), abs=1e-3)
+
+
+def test_boundaries_are_as_far_from_the_decision_boundary_as_they_were_put() -> None:
+    """The output changes sign at x = 0, two units bend at x = -0.3 and x = 0.505: lengths 2 each on a square."""
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)).double()
+    with torch.no_grad():
+        model[0].weight.copy_(torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]))
+        model[0].bias.copy_(torch.tensor([0.295, -0.505, 5.0]))
+        model[2].weight.copy_(torch.tensor([[0.5, 0.5, 1.0]]))
+        model[2].bias.fill_(-5.0 - 0.5 * 0.295)
+    lengths, areas = distances_to_decision(plane_cells(model, Plane.coordinates(torch.zeros(2).double(), radius=1.0)))
+    assert lengths.sum() == pytest.approx(4.0) and areas.sum() == pytest.approx(4.0)
+    assert {round(100 * EDGES[k]): lengths[k] for k in lengths.nonzero()[0]} == pytest.approx({29: 2.0, 50: 2.0})
+    assert areas[:-1].sum() == pytest.approx(4.0) and areas[:50].sum() == pytest.approx(2.0)
