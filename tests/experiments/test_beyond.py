@@ -8,6 +8,7 @@ from torch import nn
 
 from regionscope.experiments.x_membership import lower_share
 from regionscope.experiments.x_migration import EDGES, distances_to_decision, nearest_segment
+from regionscope.experiments.x_prediction import rank_correlations
 from regionscope.geometry.plane_cells import plane_cells
 from regionscope.geometry.planes import Plane
 
@@ -29,14 +30,24 @@ def test_the_nearest_segment_is_that_of_many_points_along_them() -> None:
 
 
 def test_boundaries_are_as_far_from_the_decision_boundary_as_they_were_put() -> None:
-    """The output changes sign at x = 0, two units bend at x = -0.3 and x = 0.505: lengths 2 each on a square."""
-    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)).double()
+    """The output changes sign at x = 0, two units bend at x = -0.295 and x = 0.505: lengths 2 each on a square."""
+    first, last = nn.Linear(2, 3), nn.Linear(3, 1)
     with torch.no_grad():
-        model[0].weight.copy_(torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]))
-        model[0].bias.copy_(torch.tensor([0.295, -0.505, 5.0]))
-        model[2].weight.copy_(torch.tensor([[0.5, 0.5, 1.0]]))
-        model[2].bias.fill_(-5.0 - 0.5 * 0.295)
+        first.weight.copy_(torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]))
+        first.bias.copy_(torch.tensor([0.295, -0.505, 5.0]))
+        last.weight.copy_(torch.tensor([[0.5, 0.5, 1.0]]))
+        last.bias.fill_(-5.0 - 0.5 * 0.295)
+    model = nn.Sequential(first, nn.ReLU(), last).double()
     lengths, areas = distances_to_decision(plane_cells(model, Plane.coordinates(torch.zeros(2).double(), radius=1.0)))
     assert lengths.sum() == pytest.approx(4.0) and areas.sum() == pytest.approx(4.0)
     assert {round(100 * EDGES[k]): lengths[k] for k in lengths.nonzero()[0]} == pytest.approx({29: 2.0, 50: 2.0})
     assert areas[:-1].sum() == pytest.approx(4.0) and areas[:50].sum() == pytest.approx(2.0)
+
+
+def test_rank_correlations_of_resamples_are_those_of_scipy() -> None:
+    draws = np.random.default_rng(0)
+    a, b = draws.normal(size=12), draws.integers(4, size=12).astype(float)
+    rows = draws.integers(12, size=(6, 12))
+    found = rank_correlations(a, b, rows)
+    assert found == pytest.approx([stats.spearmanr(a[r], b[r]).statistic for r in rows])
+    assert np.isnan(rank_correlations(a, np.ones(12), rows)).all()

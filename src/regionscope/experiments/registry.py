@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from regionscope.experiments import hr_lines, lc_mnist, x_definitions, x_membership, x_migration, x_tightness
+from regionscope.experiments import (
+    hr_lines,
+    lc_mnist,
+    x_definitions,
+    x_membership,
+    x_migration,
+    x_prediction,
+    x_tightness,
+)
 from regionscope.experiments.experiment import Experiment
 
 PAPERS = {
@@ -22,6 +30,7 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     x_migration.FIGURES,
     x_tightness.FIGURES,
     x_membership.FIGURES,
+    x_prediction.FIGURES,
 )
 
 
