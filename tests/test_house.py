@@ -39,7 +39,7 @@ HOUSE = {
     "engines": "tasks local clusters __init__",
     "experiments": "settings findings verdicts lab experiment watching pictures"
     # LC
-    " lc_mnist"
+    " lc_mnist lc_gaussians lc_bunny lc_bounds"
     # HR
     " hr_lines"
     # PD

@@ -4,6 +4,9 @@ from typing import Any
 
 from regionscope.experiments import (
     hr_lines,
+    lc_bounds,
+    lc_bunny,
+    lc_gaussians,
     lc_mnist,
     x_definitions,
     x_membership,
@@ -22,6 +25,9 @@ PAPERS = {
 FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     # LC
     lc_mnist.FIGURES,
+    lc_gaussians.FIGURES,
+    lc_bunny.FIGURES,
+    lc_bounds.FIGURES,
     # HR
     hr_lines.FIGURES,
     # PD

@@ -128,13 +128,13 @@ def late_drop(x: Floats, values: Floats) -> float:
     >>> late_drop(np.array([0.0, 1.0, 10.0, 100.0]), np.array([9.0, 9.0, 8.0, 4.0]))
     0.5
     """
-    highest = float(values[late_part(x)].max())
+    highest = float(values[_late(x)].max())
     return (highest - float(values[-1])) / highest if highest > 0 else math.nan
 
 
 def late_rise(x: Floats, values: Floats) -> float:
     """End - lowest late value."""
-    return float(values[-1] - values[late_part(x)].min())
+    return float(values[-1] - values[_late(x)].min())
 
 
 def first_descent(x: Floats, values: Floats) -> float:
@@ -155,8 +155,17 @@ def second_descent(x: Floats, values: Floats) -> float:
     return float((values[peak] - values[peak:].min()) / values[peak]) if values[peak] > 0 else math.nan
 
 
-def late_part(x: Floats) -> np.ndarray:
-    """Which places are late, (n,)."""
+def late_part(curve: Curve) -> Curve:
+    """The later half of training in the logarithm of the step.
+
+    >>> late_part(Curve.of([0, 1, 10, 100], [4, 3, 2, 1])).x
+    array([ 10., 100.])
+    """
+    late = _late(curve.x)
+    return Curve(curve.x[late], curve.runs[:, late])
+
+
+def _late(x: Floats) -> np.ndarray:
     return np.asarray(x >= math.sqrt(float(x[-1])))
 
 

@@ -102,13 +102,12 @@ def _checks(settings: MembershipSettings, evidence: Evidence) -> Sequence[Check]
     checks = []
     for name in SCORES:
         curve = evidence.curves[name]
-        off = 0.5 + np.abs(curve.runs - 0.5)
-        late = off[:, late_part(curve.x)].max(axis=1)
+        start, late = (0.5 + np.abs(runs - 0.5).max(axis=1) for runs in (curve.runs[:, :1], late_part(curve).runs))
         if name == "loss":
             checks.append(reported("loss: farthest late AUC from a half", late))
         else:
             checks += [
-                at_most(f"{name}: AUC at the start, or 1 - AUC", off[:, 0], CHANCE),
+                at_most(f"{name}: AUC at the start, or 1 - AUC", start, CHANCE),
                 at_least(f"{name}: farthest late AUC from a half, or 1 - AUC", late, TELLS),
             ]
         checks.append(reported(f"{name}: AUC at the end", curve.runs[:, -1]))
