@@ -44,7 +44,7 @@ HOUSE = {
     " hr_lines"
     # PD
     # beyond the papers
-    " x_runs x_definitions x_migration x_tightness x_membership x_prediction"
+    " x_runs x_penalty x_definitions x_migration x_activations x_tightness x_grokking x_membership x_prediction"
     " registry page",
     "app": "problems cache library windows payload rasters viewer summaries pictures questions live security server"
     " page widget",

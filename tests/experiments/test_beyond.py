@@ -6,11 +6,14 @@ import torch
 from scipy import stats
 from torch import nn
 
+from regionscope.experiments.x_grokking import bending_part, fall_after_memory, typical_length
 from regionscope.experiments.x_membership import lower_share
 from regionscope.experiments.x_migration import EDGES, distances_to_decision, nearest_segment
+from regionscope.experiments.x_penalty import at_equal_loss
 from regionscope.experiments.x_prediction import rank_correlations
 from regionscope.geometry.plane_cells import plane_cells
 from regionscope.geometry.planes import Plane
+from regionscope.training.models import new_network
 
 
 def test_the_auc_is_the_share_of_pairs() -> None:
@@ -51,3 +54,29 @@ def test_rank_correlations_of_resamples_are_those_of_scipy() -> None:
     found = rank_correlations(a, b, rows)
     assert found == pytest.approx([stats.spearmanr(a[r], b[r]).statistic for r in rows])
     assert np.isnan(rank_correlations(a, np.ones(12), rows)).all()
+
+
+def test_decay_is_compared_at_the_training_loss_of_the_penalty() -> None:
+    arrays = {
+        "penalty: loss": np.array([[0.1, 0.5, 10.0]]), "penalty: clean": np.array([[0.9, 0.8, 0.1]]),
+        "decay: loss": np.array([[1.0, 0.01, 0.1]]), "decay: clean": np.array([[0.5, 0.95, 0.7]]),
+    }  # fmt: skip
+    own, matched = at_equal_loss(arrays, "clean")
+    between = 0.7 + (0.5 - 0.7) * np.log(0.5 / 0.1) / np.log(10)
+    assert own is arrays["penalty: clean"] and matched[0, :2] == pytest.approx([0.7, between])
+    assert np.isnan(matched[0, 2]), "no decay reaches that loss"
+
+
+def test_a_fall_counts_from_memory_on_and_needs_one() -> None:
+    assert fall_after_memory(np.array([2.0, 4.0, 1.0]), np.array([0.5, 0.99, 1.0])) == 0.75
+    assert fall_after_memory(np.array([2.0, 4.0, 8.0]), np.array([0.5, 0.99, 1.0])) == -1.0
+    assert np.isnan(fall_after_memory(np.array([2.0, 1.0]), np.array([0.1, 0.5])))
+
+
+def test_a_transformer_bends_behind_its_embedding_and_an_mlp_everywhere() -> None:
+    x = torch.eye(5)[torch.tensor([[0, 1], [2, 3], [4, 4]])]
+    made = new_network("transformer", (2, 5), 5, depth=1, width=32)
+    part, points = bending_part(made, x)
+    assert points.shape == (3, 2, 32) and torch.allclose(part(points), made(x))
+    assert bending_part(flat := new_network("mlp", (2, 5), 5, depth=1, width=3), x)[0] is flat
+    assert typical_length(x) == pytest.approx(typical_length(3 * x + 1) / 3)

@@ -8,9 +8,12 @@ from regionscope.experiments import (
     lc_bunny,
     lc_gaussians,
     lc_mnist,
+    x_activations,
     x_definitions,
+    x_grokking,
     x_membership,
     x_migration,
+    x_penalty,
     x_prediction,
     x_tightness,
 )
@@ -32,9 +35,12 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     hr_lines.FIGURES,
     # PD
     # beyond the papers
+    x_penalty.FIGURES,
     x_definitions.FIGURES,
     x_migration.FIGURES,
+    x_activations.FIGURES,
     x_tightness.FIGURES,
+    x_grokking.FIGURES,
     x_membership.FIGURES,
     x_prediction.FIGURES,
 )
