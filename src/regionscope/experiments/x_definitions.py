@@ -1,7 +1,6 @@
 """Beyond the papers, x2: three definitions of complexity, and the distance to a boundary, over one training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,20 @@ from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, correlates, correlation
-from regionscope.experiments.x_runs import LAPTOP, SMOKE, SharedSettings, networks_over_training, shared_trainings
+from regionscope.experiments.x_runs import (
+    LAPTOP,
+    RADIUS,
+    SIGMA,
+    SMOKE,
+    Sampled,
+    SampledSettings,
+    networks_over_training,
+    sampled_measurements,
+    shared_trainings,
+)
 from regionscope.measures.comparison import compare_complexities
 from regionscope.measures.distance import boundary_distance
-from regionscope.training.config import Training, training_data
+from regionscope.training.config import training_data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,38 +36,19 @@ TOGETHER = 0.7  # rank correlation of two curves over training
 ALIKE = 0.3  # rank correlation of two measures over points, at the end
 
 
-@dataclass(frozen=True)
-class DefinitionSettings(SharedSettings):
-    """At so many test points: noise for the density, the radius that crossings and regions are counted within."""
-
-    points: int = 500
-    sigma: float = 0.05
-    draws: int = 16
-    radius: float = 0.5
+def _measurements(settings: SampledSettings) -> list[Measurement]:
+    return sampled_measurements(settings, _definitions_over_training)
 
 
-@dataclass(frozen=True)
-class _Compared:
-    training: Training
-    points: int
-    sigma: float
-    draws: int
-    radius: float
-
-
-def _measurements(settings: DefinitionSettings) -> list[Measurement]:
-    told = (settings.points, settings.sigma, settings.draws, settings.radius)
-    return [Measurement(_definitions_over_training, _Compared(t, *told)) for t in shared_trainings(settings)]
-
-
-def _definitions_over_training(settings: _Compared, lab: Lab) -> dict[str, np.ndarray]:
+def _definitions_over_training(settings: Sampled, lab: Lab) -> dict[str, np.ndarray]:
     """Means over the points (records, 4), and rank correlations over the points (records, pairs)."""
     points = training_data(settings.training).test[0][: settings.points]
     steps, means, correlations = [], [], []
     for step, net in networks_over_training(settings.training, lab):
         generator = torch.Generator().manual_seed(settings.training.seed)
-        told = {"radius": settings.radius, "sigma": settings.sigma, "draws": settings.draws, "generator": generator}
-        compared = compare_complexities(net, points, **told)  # type: ignore[arg-type]
+        compared = compare_complexities(
+            net, points, radius=RADIUS, sigma=SIGMA, draws=settings.draws, generator=generator
+        )
         distances = boundary_distance(net, points).per_point
         each = [*(measure.per_point for measure in compared.measures), -distances]
         steps.append(step)
@@ -71,7 +61,7 @@ def _pair(i: int, j: int) -> str:
     return f"{NAMES[i]} and {NAMES[j]}"
 
 
-def _evidence(settings: DefinitionSettings, lab: Lab) -> Evidence:
+def _evidence(settings: SampledSettings, lab: Lab) -> Evidence:
     found = lab.measured(_measurements(settings))
     steps, means, points = found[0]["step"], *(np.stack([f[n] for f in found]) for n in ("means", "correlations"))
     curves = {name: Curve.of(steps, means[:, :, k]) for k, name in enumerate(NAMES)}
@@ -79,7 +69,7 @@ def _evidence(settings: DefinitionSettings, lab: Lab) -> Evidence:
     return Evidence(curves)
 
 
-def _checks(settings: DefinitionSettings, evidence: Evidence) -> Sequence[Check]:
+def _checks(settings: SampledSettings, evidence: Evidence) -> Sequence[Check]:
     """Every two go together over training, and rank points alike at its end."""
     curves = evidence.curves
     over_time = [
@@ -113,9 +103,9 @@ FIGURES = (
         claim="The definitions of complexity tell one story: over training they rise and fall together, and at its end"
         " they rank points alike.",
         scales={
-            "smoke": DefinitionSettings(runs=SMOKE, seeds=(0, 1), points=10, draws=2),
-            "laptop": DefinitionSettings(runs=LAPTOP, seeds=(0, 1, 2), points=100, draws=8),
-            "paper": DefinitionSettings(),
+            "smoke": SampledSettings(runs=SMOKE, seeds=(0, 1), points=10, draws=2),
+            "laptop": SampledSettings(runs=LAPTOP, seeds=(0, 1, 2), points=100, draws=8),
+            "paper": SampledSettings(),
         },
         trainings=shared_trainings,
         measurements=_measurements,

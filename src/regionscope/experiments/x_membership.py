@@ -1,7 +1,6 @@
 """Beyond the papers, x7: can training points be told from test points by the boundaries around them? (PD's remark)"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +14,21 @@ from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, at_most, late_part, reported, untested
 from regionscope.experiments.watching import curve_of, recorded_curve
-from regionscope.experiments.x_runs import LAPTOP, SMOKE, SharedSettings, networks_over_training, shared_trainings
+from regionscope.experiments.x_runs import (
+    LAPTOP,
+    RADIUS,
+    SIGMA,
+    SMOKE,
+    Sampled,
+    SampledSettings,
+    networks_over_training,
+    sampled_measurements,
+    shared_trainings,
+)
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.crossings import boundary_crossings
 from regionscope.tracing.network import Network
-from regionscope.training.config import Training, training_data
+from regionscope.training.config import training_data
 from regionscope.types import Floats
 
 if TYPE_CHECKING:
@@ -31,31 +40,11 @@ CHANCE = 0.55
 ENOUGH = 200  # points of each kind, with which chance leaves an AUC within 0.06 of a half
 
 
-@dataclass(frozen=True)
-class MembershipSettings(SharedSettings):
-    """So many training and as many test points, and how the boundaries around them are measured."""
-
-    points: int = 1000
-    sigma: float = 0.05
-    draws: int = 8
-    radius: float = 0.5
+def _measurements(settings: SampledSettings) -> list[Measurement]:
+    return sampled_measurements(settings, _membership_over_training)
 
 
-@dataclass(frozen=True)
-class _Members:
-    training: Training
-    points: int
-    sigma: float
-    draws: int
-    radius: float
-
-
-def _measurements(settings: MembershipSettings) -> list[Measurement]:
-    told = (settings.points, settings.sigma, settings.draws, settings.radius)
-    return [Measurement(_membership_over_training, _Members(t, *told)) for t in shared_trainings(settings)]
-
-
-def _membership_over_training(settings: _Members, lab: Lab) -> dict[str, np.ndarray]:
+def _membership_over_training(settings: Sampled, lab: Lab) -> dict[str, np.ndarray]:
     """The AUC of each score at every record: how often it is lower at a training point than at a test point."""
     data = training_data(settings.training)
     (x, y), (u, v) = ((p[: settings.points], q[: settings.points]) for p, q in (data.train, data.test))
@@ -67,10 +56,10 @@ def _membership_over_training(settings: _Members, lab: Lab) -> dict[str, np.ndar
     return {"step": np.array(steps, float), **dict(zip(SCORES, np.array(found).T, strict=True))}
 
 
-def _scores(net: Network, points: Tensor, labels: Tensor, settings: _Members) -> list[Floats]:
+def _scores(net: Network, points: Tensor, labels: Tensor, settings: Sampled) -> list[Floats]:
     generator = torch.Generator().manual_seed(settings.training.seed)
-    crossings = boundary_crossings(net, points, radius=settings.radius, generator=generator)
-    complexity = local_complexity(net, points, sigma=settings.sigma, draws=settings.draws, generator=generator)
+    crossings = boundary_crossings(net, points, radius=RADIUS, generator=generator)
+    complexity = local_complexity(net, points, sigma=SIGMA, draws=settings.draws, generator=generator)
     with torch.no_grad():
         outputs = net(points)
     errors = (outputs - torch.nn.functional.one_hot(labels, outputs.shape[1])).square().sum(dim=1)
@@ -86,7 +75,7 @@ def lower_share(a: Floats, b: Floats) -> float:
     return float(1 - stats.mannwhitneyu(a, b).statistic / (len(a) * len(b)))
 
 
-def _evidence(settings: MembershipSettings, lab: Lab) -> Evidence:
+def _evidence(settings: SampledSettings, lab: Lab) -> Evidence:
     found = lab.measured(_measurements(settings))
     curves = {name: curve_of(found, name) for name in SCORES}
     accuracies = {
@@ -95,7 +84,7 @@ def _evidence(settings: MembershipSettings, lab: Lab) -> Evidence:
     return Evidence(curves | {f"{name} accuracy": curve for name, curve in accuracies.items()})
 
 
-def _checks(settings: MembershipSettings, evidence: Evidence) -> Sequence[Check]:
+def _checks(settings: SampledSettings, evidence: Evidence) -> Sequence[Check]:
     """Chance at the start; late, crossings and local complexity tell far more than chance, whichever is lower."""
     if settings.points < ENOUGH:
         return [untested("late separation", f"{settings.points} points of each kind leave too much to chance")]
@@ -131,9 +120,9 @@ FIGURES = (
         claim="Late in training, crossings and local complexity around a point tell whether it was trained on, which"
         " they do not at the start.",
         scales={
-            "smoke": MembershipSettings(runs=SMOKE, seeds=(0, 1), points=10, draws=2),
-            "laptop": MembershipSettings(runs=LAPTOP, seeds=(0, 1, 2), points=500, draws=2),
-            "paper": MembershipSettings(),
+            "smoke": SampledSettings(runs=SMOKE, seeds=(0, 1), points=10, draws=2),
+            "laptop": SampledSettings(runs=LAPTOP, seeds=(0, 1, 2), points=500, draws=2),
+            "paper": SampledSettings(),
         },
         trainings=shared_trainings,
         measurements=_measurements,

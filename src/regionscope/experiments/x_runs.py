@@ -1,13 +1,17 @@
 """One set of trainings for several questions beyond the papers: PD's perceptron on a thousand images of MNIST."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from regionscope.experiments.lab import Lab
+from regionscope.experiments.lab import Lab, Measurement
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import trace
 from regionscope.training.config import Training, training_data
 from regionscope.training.loop import run_model
+
+SIGMA = 0.05  # of the noise on biases
+RADIUS = 0.5  # that crossings and regions are counted within
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,30 @@ class SharedSettings:
 
     runs: SharedRuns = field(default_factory=SharedRuns)
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class SampledSettings(SharedSettings):
+    """Measured at so many points, with so many draws of noise at each."""
+
+    points: int = 500
+    draws: int = 8
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One of the trainings, and how it is measured."""
+
+    training: Training
+    points: int
+    draws: int
+
+
+def sampled_measurements(
+    settings: SampledSettings, function: Callable[[Sampled, Lab], Mapping[str, Any]]
+) -> list[Measurement]:
+    """A function of each of the trainings."""
+    return [Measurement(function, Sampled(t, settings.points, settings.draws)) for t in shared_trainings(settings)]
 
 
 def shared_trainings(settings: SharedSettings) -> list[Training]:

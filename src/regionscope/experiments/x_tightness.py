@@ -1,7 +1,6 @@
 """Beyond the papers, x5: how tight their bounds are while a network trains."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +11,18 @@ from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_most, reported
-from regionscope.experiments.x_runs import LAPTOP, SMOKE, SharedSettings, networks_over_training, shared_trainings
+from regionscope.experiments.x_runs import (
+    LAPTOP,
+    SIGMA,
+    SMOKE,
+    Sampled,
+    SampledSettings,
+    networks_over_training,
+    sampled_measurements,
+    shared_trainings,
+)
 from regionscope.inequalities.bounds import bounds
-from regionscope.training.config import Training, training_data
+from regionscope.training.config import training_data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,40 +33,21 @@ ABOVE = (
     "LC Cor. 14 (31)",
     "LC Prop. 8 (14)",
 )  # bounds on local complexity from above
+EPS = 0.1  # of local rank
 LOOSER = 0.5  # left over right at the end, as a share of that at the start
 
 
-@dataclass(frozen=True)
-class TightnessSettings(SharedSettings):
-    """All sides at so many test points, with so many draws of the noise."""
-
-    points: int = 200
-    sigma: float = 0.05
-    eps: float = 0.1
-    draws: int = 4
+def _measurements(settings: SampledSettings) -> list[Measurement]:
+    return sampled_measurements(settings, _bounds_over_training)
 
 
-@dataclass(frozen=True)
-class _Sides:
-    training: Training
-    points: int
-    sigma: float
-    eps: float
-    draws: int
-
-
-def _measurements(settings: TightnessSettings) -> list[Measurement]:
-    told = (settings.points, settings.sigma, settings.eps, settings.draws)
-    return [Measurement(_bounds_over_training, _Sides(t, *told)) for t in shared_trainings(settings)]
-
-
-def _bounds_over_training(settings: _Sides, lab: Lab) -> dict[str, np.ndarray]:
+def _bounds_over_training(settings: Sampled, lab: Lab) -> dict[str, np.ndarray]:
     """Left over right of every bound at every record, and whether it is violated there: (records, bounds) each."""
     points = training_data(settings.training).test[0][: settings.points]
     steps, ratios, violated, names = [], [], [], []
     for step, net in networks_over_training(settings.training, lab):
         generator = torch.Generator().manual_seed(settings.training.seed)
-        rows = bounds(net, points, sigma=settings.sigma, eps=settings.eps, draws=settings.draws, generator=generator)
+        rows = bounds(net, points, sigma=SIGMA, eps=EPS, draws=settings.draws, generator=generator)
         names = [row.form for row in rows]
         steps.append(step)
         ratios.append([row.ratio for row in rows])
@@ -71,7 +60,7 @@ def _bounds_over_training(settings: _Sides, lab: Lab) -> dict[str, np.ndarray]:
     }
 
 
-def _evidence(settings: TightnessSettings, lab: Lab) -> Evidence:
+def _evidence(settings: SampledSettings, lab: Lab) -> Evidence:
     found = lab.measured(_measurements(settings))
     forms, steps = found[0]["form"].tolist(), found[0]["step"]
     ratios, violated = (np.stack([one[name] for one in found]) for name in ("ratio", "violated"))
@@ -80,7 +69,7 @@ def _evidence(settings: TightnessSettings, lab: Lab) -> Evidence:
     return Evidence(curves)
 
 
-def _checks(settings: TightnessSettings, evidence: Evidence) -> Sequence[Check]:
+def _checks(settings: SampledSettings, evidence: Evidence) -> Sequence[Check]:
     """None with valid constants is ever violated; those from above on local complexity end looser than they began."""
     curves = evidence.curves
     broken = {name.removeprefix("violated: "): c.runs for name, c in curves.items() if name.startswith("violated: ")}
@@ -127,9 +116,9 @@ FIGURES = (
         claim="With constants that hold no bound is ever violated, and the bounds on local complexity from above become"
         " looser while a network trains.",
         scales={
-            "smoke": TightnessSettings(runs=SMOKE, seeds=(0, 1), points=4, draws=2),
-            "laptop": TightnessSettings(runs=LAPTOP, seeds=(0, 1, 2), points=32, draws=2),
-            "paper": TightnessSettings(),
+            "smoke": SampledSettings(runs=SMOKE, seeds=(0, 1), points=4, draws=2),
+            "laptop": SampledSettings(runs=LAPTOP, seeds=(0, 1, 2), points=32, draws=2),
+            "paper": SampledSettings(),
         },
         trainings=shared_trainings,
         measurements=_measurements,
