@@ -46,6 +46,7 @@ HOUSE = {
     " pd_images pd_cnn pd_resnet pd_folder pd_deformation"
     " pd_mnist pd_migration pd_grokking pd_sweeps pd_checks pd_toy"
     # beyond the papers
+    " x_runs x_penalty x_definitions x_migration x_activations x_tightness x_grokking x_membership x_prediction"
     " registry page",
     "app": "problems cache library windows payload rasters viewer summaries pictures questions live security server"
     " page widget",

@@ -147,7 +147,10 @@ def test_a_function_of_the_user_builds_the_network(tmp_path: Path, monkeypatch: 
     [
         ([], r"net.pt holds weights only, neither the order of the layers nor the activations .*--model"),
         (["--model", "mlp"], "weights do not tell their activation: give --activation, one of relu, leaky_relu"),
-        (["--activation", "relu"], "--activation and --shape go with --model mlp, cnn, resnet18, preact-resnet18 only"),
+        (
+            ["--activation", "relu"],
+            "--activation and --shape go with --model mlp, cnn, resnet18, preact-resnet18, transformer only",
+        ),
         (["--model", "nowhere:net", "--activation", "relu"], "--activation and --shape go with"),
         (["--model", "nowhere:net"], "--model nowhere:net cannot be imported: ModuleNotFoundError: .*'nowhere'"),
         (["--model", "no.py:net"], "cannot be imported: FileNotFoundError: there is no file no.py"),

@@ -276,3 +276,13 @@ def test_a_data_set_is_frozen() -> None:
     data: Dataset = dataset("gaussians")
     with pytest.raises(AttributeError, match="cannot assign"):
         data.name = "other"  # type: ignore[misc]
+
+
+def test_modular_addition_has_every_pair_once_with_its_sum() -> None:
+    data = dataset("modular-addition", seed=1)
+    x, y = (torch.cat(parts) for parts in zip(data.train, data.test, strict=True))
+    a, b = x.argmax(dim=2).T
+    assert x.shape == (59 * 59, 2, 59) and torch.equal(x.sum(dim=2), torch.ones(59 * 59, 2))
+    assert len({*zip(a.tolist(), b.tolist(), strict=True)}) == 59 * 59 and torch.equal(y, (a + b) % 59)
+    assert len(data.train[0]) == 59 * 59 // 2 and data.outputs == 59
+    assert not torch.equal(dataset("modular-addition", seed=2).train[1], data.train[1])

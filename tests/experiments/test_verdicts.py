@@ -16,6 +16,7 @@ from regionscope.experiments.verdicts import (
     drops_late,
     falls_again,
     falls_first,
+    interval_above,
     monotone,
     peaks_inside,
     reported,
@@ -124,3 +125,11 @@ def test_verdicts_follow_from_the_checks() -> None:
     assert verdict_of([untested("d", "too short"), number]) == "not testable at this scale"
     assert verdict_of([yes, untested("d", "too short")]) == "partly"
     assert verdict_of([no, untested("d", "too short")]) == "not reproduced"
+
+
+def test_an_interval_is_above_what_nearly_all_resamples_exceed() -> None:
+    draws = np.arange(1000.0)
+    assert interval_above("r", 500.0, draws, 24.0).holds is True
+    assert interval_above("r", 500.0, draws, 26.0).holds is False
+    undecided = interval_above("r", 500.0, [1.0, math.nan], 0.0)
+    assert undecided.holds is None and undecided.why

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.training.checkpoints import Architecture, load_model, loaded_model, save_weights
-from regionscope.training.models import cnn, mlp, preact_resnet18, resnet18
+from regionscope.training.models import cnn, mlp, preact_resnet18, resnet18, transformer
 
 
 class Deep(nn.Module):
@@ -72,6 +72,11 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Architecture]] = {
     "mlp": (lambda: mlp([6, 5, 4, 3], "tanh"), Architecture("mlp", "tanh")),
     "mlp of twelve layers": (lambda: mlp([6, *range(12, 1, -1)]), Architecture("mlp", "relu")),
     "mlp with batch norm": (lambda: mlp([6, 5, 4, 3], "hardtanh", batch_norm=True), Architecture("mlp", "hardtanh")),
+    "mlp of maxout": (lambda: mlp([6, 5, 4, 3], "maxout"), Architecture("mlp", "maxout")),
+    "transformer": (
+        lambda: transformer((2, 5), 3, depth=2, width=32, activation="gelu"),
+        Architecture("transformer", "gelu"),
+    ),
     "linear": (lambda: mlp([6, 3]), Architecture("mlp", "relu")),
     "mlp that flattens nothing": (lambda: dense(6, 5, 4, 3, act=nn.SiLU), Architecture("mlp", "silu")),
     "cnn": (
@@ -95,6 +100,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Architecture]] = {
 INPUTS = {
     "mlp": (6,),
     "linear": (6,),
+    "transformer": (2, 5),
     "cnn": (2, 9, 8),
     "cnn with batch norm": (1, 8, 8),
     "resnet18": (1, 8, 8),
@@ -187,7 +193,9 @@ def test_names_that_do_not_tell_the_order_are_no_network_of_the_library(tmp_path
 
 
 def test_a_description_must_be_whole_and_not_contradict_the_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="model must be one of mlp, cnn, resnet18, preact-resnet18, got 'vgg'"):
+    with pytest.raises(
+        ValueError, match="model must be one of mlp, cnn, resnet18, preact-resnet18, transformer, got 'vgg'"
+    ):
         Architecture("vgg", "relu")
     with pytest.raises(ValueError, match="a cnn needs the shape of its images too"):
         Architecture("cnn", "relu")

@@ -23,7 +23,7 @@ from tqdm import tqdm
 import regionscope as rs
 from regionscope.runs.run import run_state
 from regionscope.training import loop as training
-from regionscope.training.config import LOSSES, Training, digest, new_model, new_optimiser, training_data
+from regionscope.training.config import LOSSES, Training, digest, new_model, new_optimiser, new_penalty, training_data
 from regionscope.training.loop import (
     TrainingFailed,
     batch,
@@ -75,6 +75,8 @@ def test_a_run_records_scores_measures_and_weights(tmp_path: Path) -> None:
         {"dataset": "gaussians", "loss": "mse"},
         {"dtype": "float64", "replacement": True, "decay": "weights"},
         {"loss": "softmax-cross-entropy", "init": "lc-script"},
+        {"penalty": 1e-3, "activation": "maxout", "width": 6},
+        {"dataset": "modular-addition", "model": "transformer", "depth": 1, "width": 32},
     ],
     ids=lambda changed: next(iter(changed.values())),
 )
@@ -137,6 +139,28 @@ def test_a_softmax_twice_is_the_loss_of_softmax_outputs() -> None:
     assert not torch.allclose(LOSSES["cross-entropy"](outputs, classes), wanted)
 
 
+def test_a_penalty_lowers_local_complexity_and_is_no_part_of_the_loss_that_is_told(tmp_path: Path) -> None:
+    plain, penalised = (
+        train(replace(SMALL, penalty=penalty, measures=("local_complexity",)), tmp_path / f"{penalty}")
+        for penalty in (0.0, 1e-2)
+    )
+    ends = [run.curve("train/local_complexity")[1][-1] for run in (plain, penalised)]
+    assert ends[1] < 0.7 * ends[0]
+    x, y = training_data(SMALL).train
+    with torch.no_grad():
+        assert penalised.status["loss"] == pytest.approx(float(LOSSES["cross-entropy"](run_model(penalised)(x), y)))
+
+
+def test_a_penalty_is_local_complexity_drawn_by_seed_and_step() -> None:
+    config, x = replace(SMALL, penalty=2.0, depth=1), training_data(SMALL).train[0][:50]
+    model = new_model(config, (784,), 10)
+    penalty = new_penalty(config, model, x[:1])
+    assert penalty is not None and new_penalty(SMALL, model, x[:1]) is None
+    assert torch.equal(penalty(x, 3), penalty(x, 3)) and not torch.equal(penalty(x, 3), penalty(x, 4))
+    mean = torch.stack([penalty(x, step).detach() for step in range(400)]).mean()
+    assert float(mean) == pytest.approx(2 * rs.local_complexity(model, x, sigma=0.05).mean, rel=0.1)
+
+
 def test_a_run_in_float64_is_in_float64(tmp_path: Path) -> None:
     run = train(replace(SMALL, dtype="float64", steps=2), tmp_path / "run")
     assert {w.dtype for w in run.weights(2).values()} == {torch.float64}
@@ -186,6 +210,8 @@ def test_wrong_settings_are_named_before_there_is_a_run(tmp_path: Path) -> None:
         replace(SMALL, optimiser="lion")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="decay must be all or weights, dtype float32 or float64; got biases, float32"):
         replace(SMALL, decay="biases")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="penalty must not be negative, its sigma positive; got -1"):
+        replace(SMALL, penalty=-1)
     with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
         replace(SMALL, steps=0)
     with pytest.raises(ValueError, match="options are for local_rank, which is not among the measures"):

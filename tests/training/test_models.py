@@ -60,6 +60,30 @@ def test_every_activation_is_built(activation: str) -> None:
     assert sum(isinstance(m, type(ACTIVATIONS[activation]())) for m in network.modules()) == 2
 
 
+def test_a_unit_of_maxout_is_the_larger_of_two_and_one_unit_to_measure() -> None:
+    network, x = new_network("mlp", (4,), 2, depth=2, width=3, activation="maxout"), torch.randn(5, 4)
+    w = network.state_dict()
+    h = functional.linear(x, w["1.weight"], w["1.bias"])
+    h = functional.linear(torch.maximum(h[:, ::2], h[:, 1::2]), w["3.weight"], w["3.bias"])
+    wanted = functional.linear(torch.maximum(h[:, ::2], h[:, 1::2]), w["5.weight"], w["5.bias"])
+    assert torch.allclose(network(x), wanted)
+    assert [site.units for site in rs.trace(network, x).sites] == [3, 3]
+
+
+def test_a_transformer_is_that_of_torch_but_for_norms() -> None:
+    network, x = new_network("transformer", (3, 7), 5, depth=1, width=64).double(), torch.randn(4, 3, 7).double()
+    w = network.state_dict()
+    tokens = x @ w["0.symbols.weight"].T + w["0.places"]
+    attention = nn.MultiheadAttention(64, 2, bias=False, batch_first=True).double()
+    attention.load_state_dict({"in_proj_weight": w["1.enter.weight"], "out_proj.weight": w["1.leave.weight"]})
+    seen = tokens + attention(tokens, tokens, tokens)[0]
+    hidden = functional.linear(seen, w["2.body.0.weight"], w["2.body.0.bias"]).relu()
+    last = (seen + functional.linear(hidden, w["2.body.2.weight"], w["2.body.2.bias"])).mean(dim=1)
+    assert torch.allclose(network(x), functional.linear(last, w["4.weight"], w["4.bias"]))
+    net = rs.trace(network[1:], network[0](x).detach(), allow_smooth=True)  # type: ignore[index]
+    assert [(site.kind, site.shape) for site in net.sites] == [("relu", (3, 256))]
+
+
 def test_the_seed_draws_the_weights_and_leaves_the_global_state() -> None:
     before = torch.get_rng_state()
     first, again, other = (new_network("cnn", (1, 8, 8), 2, depth=2, width=3, seed=seed) for seed in (1, 1, 2))
@@ -89,12 +113,20 @@ def test_the_script_of_lc_takes_the_wrong_fan_in_for_its_second_layer() -> None:
 
 
 def test_wrong_options_are_named() -> None:
-    with pytest.raises(ValueError, match="mlp, cnn, resnet18 or preact-resnet18, got 'vit'"):
+    with pytest.raises(ValueError, match="mlp, cnn, resnet18, preact-resnet18, transformer, got 'vit'"):
         new_network("vit", (4,), 2)
     with pytest.raises(ValueError, match="activation must be one of relu"):
         new_network("mlp", (4,), 2, activation="mood")
     with pytest.raises(ValueError, match="needs images"):
         new_network("cnn", (784,), 10)
+    with pytest.raises(ValueError, match="maxout is for the model mlp only"):
+        new_network("cnn", (1, 8, 8), 10, activation="maxout")
+    with pytest.raises(ValueError, match=r"sequences \(tokens, symbols\), got \(784,\)"):
+        new_network("transformer", (784,), 10, width=32)
+    with pytest.raises(ValueError, match="multiple of 32, got 20"):
+        new_network("transformer", (2, 5), 10, width=20)
+    with pytest.raises(ValueError, match="a transformer has no batch norm"):
+        new_network("transformer", (2, 5), 10, width=32, batch_norm=True)
     with pytest.raises(ValueError, match="init must be one of torch, he, lc-script"):
         new_network("mlp", (4,), 2, init="zero")
     with pytest.raises(ValueError, match="depth and width must be at least 1"):

@@ -13,8 +13,8 @@ from typing import Any
 
 from torch import nn
 
-from regionscope.training.checkpoints import MODELS, Architecture, Loaded, loaded_model
-from regionscope.training.models import ACTIVATIONS, Activation
+from regionscope.training.checkpoints import Architecture, Loaded, loaded_model
+from regionscope.training.models import ACTIVATIONS, MODELS, Activation
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Given:
     ----------
     model
         path/to/file.py:function or package.module:function, in the current folder or installed, that returns the
-        network, or its class: your code, which is run. Or mlp, cnn, resnet18 or preact-resnet18 of
+        network, or its class: your code, which is run. Or mlp, cnn, resnet18, preact-resnet18 or transformer of
         regionscope.training.models, with ACTIVATION. Checkpoints of `regionscope train` need none.
     model_args
         What that function is called with: values, and name=value, such as 784 hidden=32. Numbers, true, false, null

@@ -20,6 +20,7 @@ DIGITS = tuple("0123456789")
 CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 THINGS = tuple("airplane automobile bird cat deer dog frog horse ship truck".split())
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
+MODULUS = 59
 PIXELS = 50_000_000  # of an image; larger ones are no data for a network
 
 
@@ -65,14 +66,14 @@ def dataset(
     normalise: tuple[float, float] | None = None, side: int = 32, seed: int = 0, replacement: bool = False,
     root: str | Path | None = None,
 ) -> Dataset:  # fmt: skip
-    """A data set by name: mnist-sample, mnist, fashion-mnist, cifar10, gaussians, bunny, bump, or a folder of images.
+    """A data set by name: mnist-sample, mnist, fashion-mnist, cifar10, gaussians, modular-addition, bunny, bump, a folder.
 
     `size` and `test_size` take that many of the training and test points, drawn by `seed`, the training points with
     `replacement` if asked for (all their number of draws, if no size is given). `label_noise` is the share of the
     training labels that are drawn anew from all classes. `flat` makes the inputs vectors, `normalise` subtracts
     a mean and divides by a standard deviation. Images of a folder are fitted to `side` × `side` pixels. `root` is where
     the files lie, in the layout of torchvision; by default REGIONSCOPE_DATA or a cache folder, where what is missing is
-    downloaded to. All but mnist-sample, gaussians and bump need files.
+    downloaded to. All but mnist-sample, gaussians, modular-addition and bump need files.
 
     >>> data = dataset("mnist-sample", size=100, label_noise=0.5, flat=True)
     >>> data.train[0].shape, data.outputs
@@ -223,6 +224,18 @@ def _gaussians(root: Path, seed: int) -> Dataset:
     return Dataset("gaussians", (tx[:10_000], ty[:10_000]), (tx[10_000:], ty[10_000:]), ())
 
 
+def _modular_addition(root: Path, seed: int) -> Dataset:
+    """All pairs of numbers below 59, each as two one-hot vectors, with their sum modulo 59; half of them to train on.
+
+    What grokking was first seen on (Power et al. 2022, with 97); the seed draws which half.
+    """
+    numbers = torch.arange(MODULUS)
+    pairs = torch.cartesian_prod(numbers, numbers)[np.random.default_rng([seed, 5]).permutation(MODULUS**2)]
+    x, y = torch.nn.functional.one_hot(pairs, MODULUS).float(), pairs.sum(dim=1) % MODULUS
+    half = len(x) // 2
+    return Dataset("modular-addition", (x[:half], y[:half]), (x[half:], y[half:]), tuple(map(str, range(MODULUS))))
+
+
 def _bunny_picture(root: Path, seed: int) -> Dataset:
     """A grey picture of the Stanford bunny (LC figure 1): 64 × 64 pixels to train on, their corners to test."""
     shape = bunny.mesh(root)
@@ -294,6 +307,7 @@ DATASETS: dict[str, Callable[[Path, int], Dataset]] = {
     "fashion-mnist": lambda root, seed: _idx_dataset("fashion-mnist", FASHION, CLOTHES, root),
     "cifar10": _cifar10,
     "gaussians": _gaussians,
+    "modular-addition": _modular_addition,
     "bunny": _bunny_picture,
     "bump": _bump,
 }

@@ -107,7 +107,8 @@ def complexity_options(settings: DigitSettings) -> dict[str, Any]:
     return {"sigma": settings.sigma, "draws": settings.draws, "method": "auto"}
 
 
-def _watched(settings: DigitSettings, training: Training) -> Measurement:
+def watched_digits(settings: DigitSettings, training: Training) -> Measurement:
+    """Complexity, variation, robustness and perhaps rank of one run."""
     attack = {
         "attack": "pgd", "radius": 80 / 255, "steps": 10, "step_size": 10 / 255, "restarts": 2, "loss": "cross-entropy",
     }  # fmt: skip
@@ -118,7 +119,7 @@ def _watched(settings: DigitSettings, training: Training) -> Measurement:
 
 
 def _measurements(settings: DigitSettings) -> list[Measurement]:
-    return [_watched(settings, training) for training in digit_trainings(settings)]
+    return [watched_digits(settings, training) for training in digit_trainings(settings)]
 
 
 def _evidence(settings: DigitSettings, lab: Lab) -> Evidence:
@@ -128,7 +129,7 @@ def _evidence(settings: DigitSettings, lab: Lab) -> Evidence:
         columns |= {f"LR {layer}": f"test/local_rank/layer{layer}" for layer in range(1, settings.depth + 1)}
     curves: dict[str, Curve] = {}
     for kind, trainings in _trainings_by_kind(settings).items():
-        found = lab.measured([_watched(settings, training) for training in trainings])
+        found = lab.measured([watched_digits(settings, training) for training in trainings])
         curves |= {f"{name}, {kind}": curve_of(found, column) for name, column in columns.items()}
         curves[f"clean, {kind}"] = recorded_curve(lab, trainings, "test_accuracy")
     return Evidence(curves)

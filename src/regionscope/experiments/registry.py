@@ -24,6 +24,14 @@ from regionscope.experiments import (
     pd_resnet,
     pd_sweeps,
     pd_toy,
+    x_activations,
+    x_definitions,
+    x_grokking,
+    x_membership,
+    x_migration,
+    x_penalty,
+    x_prediction,
+    x_tightness,
 )
 from regionscope.experiments.experiment import Experiment
 
@@ -59,6 +67,14 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
     pd_checks.FIGURES,
     pd_toy.FIGURES,
     # beyond the papers
+    x_penalty.FIGURES,
+    x_definitions.FIGURES,
+    x_migration.FIGURES,
+    x_activations.FIGURES,
+    x_tightness.FIGURES,
+    x_grokking.FIGURES,
+    x_membership.FIGURES,
+    x_prediction.FIGURES,
 )
 
 

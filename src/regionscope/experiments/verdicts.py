@@ -46,6 +46,18 @@ def reported(words: str, values: ArrayLike, *, paper: str = "") -> Check:
     return Check(words, mean, error, paper)
 
 
+def interval_above(words: str, value: float, resampled: ArrayLike, threshold: float, *, paper: str = "") -> Check:
+    """Whether a number exceeds a threshold in 97.5% of what bootstrap resamples say of it.
+
+    >>> interval_above("r", 0.5, np.linspace(0.3, 0.7, 100), 0.2).holds
+    True
+    """
+    draws, rule = np.asarray(resampled, np.float64).ravel(), f"95% interval above {threshold:.3g}"
+    if not len(draws) or not np.isfinite([value, *draws]).all():
+        return Check(words, None, None, paper, rule, None, "there are no numbers, or not all are finite")
+    return Check(words, value, float(draws.std()), paper, rule, bool(np.quantile(draws, 0.025) > threshold))
+
+
 def untested(words: str, why: str, *, rule: str = "not at this scale", paper: str = "") -> Check:
     """A part of the claim that cannot be judged here."""
     return Check(words, paper=paper, rule=rule, why=why)

@@ -15,11 +15,10 @@ from torch import Tensor, nn
 
 from regionscope.disk import DamagedFile, one_line, open_file, reading
 from regionscope.files import json_table, read_tensors, write_tensors
-from regionscope.training.models import ACTIVATIONS, cnn, mlp, preact_resnet18, resnet18
+from regionscope.training.models import ACTIVATIONS, MODELS, cnn, mlp, preact_resnet18, resnet18, transformer
 
 State = dict[str, Tensor]
 
-MODELS = ("mlp", "cnn", "resnet18", "preact-resnet18")
 HOLDERS = ("state_dict", "model_state_dict", "model")  # where training scripts keep the state dict in what they save
 
 
@@ -27,8 +26,8 @@ HOLDERS = ("state_dict", "model_state_dict", "model")  # where training scripts 
 class Architecture:
     """What weights do not tell of a network of `regionscope.training.models`; its sizes they do.
 
-    `model` is mlp, cnn, resnet18 or preact-resnet18, `activation` a name such as relu, `shape` that of an input, which
-    only a cnn needs.
+    `model` is mlp, cnn, resnet18, preact-resnet18 or transformer, `activation` a name such as relu, `shape` that of an
+    input, which only a cnn needs.
     """
 
     model: str
@@ -254,15 +253,20 @@ def _network_for(architecture: Architecture, state: State, path: Path) -> nn.Mod
         )
     in_order = [state[name] for name in sorted(state, key=lambda name: int(name.split(".")[0]))]
     matrices, kernels = ([weight for weight in in_order if weight.dim() == k] for k in (2, 4))
-    if not matrices or (architecture.model != "mlp" and not kernels):
+    if not matrices or (architecture.model not in ("mlp", "transformer") and not kernels):
         raise ValueError(f"{path} holds too few weights for a {architecture.model}")
     normed = any(name.endswith("running_mean") for name in state)
     options: dict[str, Any] = {"activation": architecture.activation, "batch_norm": normed}
 
     def built() -> nn.Module:
         if architecture.model == "mlp":
-            network = mlp([matrices[0].shape[1], *map(len, matrices)], **options)
+            network = mlp([*(matrix.shape[1] for matrix in matrices), len(matrices[-1])], **options)
             return nn.Sequential(*list(network)[1:]) if "0.weight" in state else network  # it may flatten or not
+        if architecture.model == "transformer":
+            width, symbols = state["0.symbols.weight"].shape
+            layers, activation = sum(name.endswith("enter.weight") for name in state), architecture.activation
+            shape = (len(state["0.places"]), symbols)
+            return transformer(shape, len(matrices[-1]), depth=layers, width=width, activation=activation)
         size = {"width": kernels[0].shape[0], **options}
         if architecture.model == "resnet18":
             return resnet18(len(matrices[-1]), channels=kernels[0].shape[1], **size)

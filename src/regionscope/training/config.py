@@ -1,21 +1,26 @@
 """What is trained on what, how, and what is recorded of it."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from regionscope.datasets.sets import Dataset, dataset
 from regionscope.geometry.planes import Plane
+from regionscope.measures.complexity import local_complexity
 from regionscope.measures.table import measure_named
 from regionscope.points import uniform_points
 from regionscope.runs.watched import USUAL, Probe
+from regionscope.tracing.trace import trace
 from regionscope.training.models import Activation, new_network
 
+Penalty = Callable[[Tensor, int], Tensor]  # of the points of a step, and its number
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "momentum": lambda parameters, **options: torch.optim.SGD(parameters, momentum=0.9, **options),
@@ -32,7 +37,7 @@ class Training:
     Parameters
     ----------
     dataset
-        mnist-sample, mnist, fashion-mnist, cifar10, gaussians, bunny, bump, or a folder of images.
+        mnist-sample, mnist, fashion-mnist, cifar10, gaussians, modular-addition, bunny, bump, or a folder of images.
     size
         Train on this many points, drawn by the seed; all if not given.
     test_size
@@ -51,9 +56,10 @@ class Training:
         Hidden layers; resnet18 has 17 and preact-resnet18, which is PD's, 16 in any case. PD's depth is one more: it
         counts the last layer.
     width
-        Units of each, or channels of the first: convolutional networks double them where they halve the image.
+        Units of each, or channels of the first: convolutional networks double them where they halve the image; of a
+        transformer, entries of a token, with four times as many units.
     activation
-        What lies between the layers.
+        What lies between the layers; maxout, in an mlp, takes the larger of two linear functions a unit.
     batch_norm
         Batch norm before every activation.
     init
@@ -75,6 +81,10 @@ class Training:
         Weight decay; for all but adamw a term of the gradient.
     decay
         What decays: all parameters, or the weights of layers only, no biases and no batch norm (LC's published script).
+    penalty
+        Add this many times the local complexity of the batch to the loss: an estimate drawn anew at every step.
+    penalty_sigma
+        The standard deviation of the noise on biases that it is taken with.
     batch_size
         Points a step.
     steps
@@ -103,7 +113,7 @@ class Training:
     label_noise: float = 0.0
     normalise: tuple[float, float] | None = None
     side: int = 32
-    model: Literal["mlp", "cnn", "resnet18", "preact-resnet18"] = "mlp"
+    model: Literal["mlp", "cnn", "resnet18", "preact-resnet18", "transformer"] = "mlp"
     depth: int = 4
     width: int = 200
     activation: Activation = "relu"
@@ -117,6 +127,8 @@ class Training:
     lr: float = 1e-3
     weight_decay: float = 0.01
     decay: Literal["all", "weights"] = "all"
+    penalty: float = 0.0
+    penalty_sigma: float = 0.05
     batch_size: int = 200
     steps: int = 10_000
     seed: int = 0
@@ -138,6 +150,10 @@ class Training:
         if self.decay not in ("all", "weights") or self.dtype not in DTYPES:
             raise ValueError(
                 f"decay must be all or weights, dtype {' or '.join(DTYPES)}; got {self.decay}, {self.dtype}"
+            )
+        if not (0 <= self.penalty < math.inf and 0 < self.penalty_sigma < math.inf):
+            raise ValueError(
+                f"penalty must not be negative, its sigma positive; got {self.penalty} and {self.penalty_sigma}"
             )
         unused = set(self.options) - set(self.measures)
         if unused:
@@ -213,3 +229,21 @@ def new_optimiser(config: Training, model: nn.Module) -> torch.optim.Optimizer:
     others = [p for p in model.parameters() if config.decay != "all" and p.dim() <= 1]
     groups = [{"params": weights, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
     return OPTIMISERS[config.optimiser]([group for group in groups if group["params"]], lr=config.lr)
+
+
+def new_penalty(config: Training, model: nn.Module, example: Tensor) -> Penalty | None:
+    """What is added to the loss for local complexity, if anything; what it draws follows from seed and step alone."""
+    if not config.penalty:
+        return None
+    net = trace(model.eval(), example, allow_smooth=True)  # which follows the weights
+
+    def penalty(points: Tensor, step: int) -> Tensor:
+        drawn = np.random.default_rng([config.seed, 1, step]).integers(1 << 62)
+        generator = torch.Generator().manual_seed(int(drawn))
+        found = local_complexity(
+            net, points, sigma=config.penalty_sigma, differentiable=True, generator=generator, allow_smooth=True
+        )
+        assert found.tensor is not None
+        return config.penalty * found.tensor
+
+    return penalty

@@ -23,10 +23,12 @@ from regionscope.runs.watched import Watched, observation
 from regionscope.training.checkpoints import Architecture, with_weights
 from regionscope.training.config import (
     LOSSES,
+    Penalty,
     Training,
     digest,
     new_model,
     new_optimiser,
+    new_penalty,
     planes,
     probes,
     training_data,
@@ -123,6 +125,7 @@ class _Parts:
 
     model: nn.Module
     optimiser: Optimizer
+    penalty: Penalty | None
     watched: Watched
     steps: Sequence[int]
 
@@ -131,7 +134,8 @@ def _parts(config: Training, data: Dataset, device: torch.device) -> _Parts:
     """All that a configuration asks for, or an error that says what cannot be had."""
     model = new_model(config, data.shape, data.outputs).to(device)
     watched = Watched.of(probes(config, data), _measures(config), planes(config, data), config.seed)
-    return _Parts(model, new_optimiser(config, model), watched, log_steps(config.steps, config.records))
+    optimiser, penalty = new_optimiser(config, model), new_penalty(config, model, data.train[0][:1].to(device))
+    return _Parts(model, optimiser, penalty, watched, log_steps(config.steps, config.records))
 
 
 def _measures(config: Training) -> dict[str, dict[str, Any]]:
@@ -255,7 +259,7 @@ class _Loop:
                 if stop or self.step == last:
                     break
                 points = batch(self.splits[0], self.config, self.step)
-                loss = _take_step(self.parts.model, self.parts.optimiser, self.config, points)
+                loss = _take_step(self.parts, self.config, points, self.step)
                 self.step += 1
                 progress.step(loss, self.shown)
             if not due:  # a signal came between two records: the scores are those of this step too
@@ -293,13 +297,15 @@ def _order(seed: int, epoch: int, n: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n))
 
 
-def _take_step(model: nn.Module, optimiser: Optimizer, config: Training, points: Split) -> float:
-    """Make one step; the loss before it."""
-    model.train()
-    loss = LOSSES[config.loss](model(points[0]), points[1])
-    optimiser.zero_grad()
+def _take_step(parts: _Parts, config: Training, points: Split, step: int) -> float:
+    """Make one step; the loss before it, with the penalty if there is one."""
+    parts.model.train()
+    loss = LOSSES[config.loss](parts.model(points[0]), points[1])
+    if parts.penalty is not None:
+        loss = loss + parts.penalty(points[0], step)
+    parts.optimiser.zero_grad()
     loss.backward()
-    optimiser.step()
+    parts.optimiser.step()
     return float(loss.detach())
 
 

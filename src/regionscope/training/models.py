@@ -1,4 +1,4 @@
-"""Networks to train: perceptrons, convolutional networks, two kinds of ResNet18, with what the papers vary."""
+"""Networks to train: perceptrons, convolutional networks, two kinds of ResNet18, transformers, with what is varied."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -8,28 +8,45 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-Activation = Literal["relu", "leaky_relu", "hardtanh", "relu6", "gelu", "silu", "tanh"]
+Activation = Literal["relu", "leaky_relu", "hardtanh", "relu6", "maxout", "gelu", "silu", "tanh"]
+
+
+class Maxout(nn.Module):
+    """The larger of each two neighbours (Goodfellow et al. 2013, with two pieces): half as many units leave."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, 2 m) -> (n, m)."""
+        found: Tensor = x.unflatten(1, (-1, 2)).amax(dim=2)
+        return found
+
+
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "leaky_relu": nn.LeakyReLU,
     "hardtanh": nn.Hardtanh,
     "relu6": nn.ReLU6,
+    "maxout": Maxout,
     "gelu": nn.GELU,
     "silu": nn.SiLU,
     "tanh": nn.Tanh,
 }
 INITS = ("torch", "he", "lc-script")
+MODELS = ("mlp", "cnn", "resnet18", "preact-resnet18", "transformer")
+HEAD = 32  # entries of a token that one head of attention sees
 
 
 def mlp(widths: list[int], activation: str = "relu", *, batch_norm: bool = False) -> nn.Sequential:
     """Linear layers with an activation between them, for inputs of any shape with `widths[0]` entries.
 
+    A unit of maxout takes the larger of two linear functions, so its layers have twice as many of these.
+
     >>> mlp([784, 200, 10])[1]
     Linear(in_features=784, out_features=200, bias=True)
     """
-    act = _activation(activation)
+    act, pieces = _activation(activation, halving=True), 2 if activation == "maxout" else 1
     layers: list[nn.Module] = [nn.Flatten()]
-    for fan_in, fan_out in pairwise(widths[:-1]):
+    for fan_in, units in pairwise(widths[:-1]):
+        fan_out = pieces * units
         layers += [nn.Linear(fan_in, fan_out), *([nn.BatchNorm1d(fan_out)] if batch_norm else []), act()]
     return nn.Sequential(*layers, nn.Linear(widths[-2], widths[-1]))
 
@@ -127,6 +144,75 @@ class PreactBlock(nn.Module):
         return self.body(active) + passed  # type: ignore[no-any-return]
 
 
+def transformer(
+    shape: tuple[int, ...], outputs: int, *, depth: int = 1, width: int = 128, activation: str = "relu"
+) -> nn.Sequential:
+    """`depth` layers of attention and a perceptron on tokens (tokens, symbols), most often one-hot.
+
+    As those that grokking is studied on (Nanda et al. 2023): no norms, heads of 32 entries, 4 `width` units a layer.
+    All tokens see each other; the output is read off their mean. The first module embeds: the others
+    together are a network on embedded points.
+
+    >>> transformer((2, 59), 59, width=32)(torch.zeros(5, 2, 59)).shape
+    torch.Size([5, 59])
+    """
+    if len(shape) != 2:
+        raise ValueError(f"a transformer needs sequences (tokens, symbols), got {shape}")
+    if width % HEAD:
+        raise ValueError(f"the width of a transformer must be a multiple of {HEAD}, got {width}")
+    act, (tokens, symbols) = _activation(activation), shape
+    layers = [layer for _ in range(depth) for layer in (Attention(width), TokenMLP(width, act))]
+    return nn.Sequential(Embedding(tokens, symbols, width), *layers, MeanToken(), nn.Linear(width, outputs))
+
+
+class Embedding(nn.Module):
+    """A linear map of each token, and what depends on its place."""
+
+    def __init__(self, tokens: int, symbols: int, width: int) -> None:
+        super().__init__()
+        self.symbols = nn.Linear(symbols, width, bias=False)
+        self.places = nn.Parameter(torch.randn(tokens, width) / width**0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, tokens, symbols) -> (n, tokens, width)."""
+        return self.symbols(x) + self.places  # type: ignore[no-any-return]
+
+
+class Attention(nn.Module):
+    """What each token takes from all others, added to it."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.enter, self.leave = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, tokens, width) twice."""
+        heads = self.enter(x).unflatten(2, (3, -1, HEAD)).permute(2, 0, 3, 1, 4)
+        query, key, value = heads.unbind()  # (n, heads, tokens, HEAD) each
+        shares = (query @ key.transpose(2, 3) / HEAD**0.5).softmax(dim=3)
+        return x + self.leave((shares @ value).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+
+
+class TokenMLP(nn.Module):
+    """A perceptron with one hidden layer on each token, added to it."""
+
+    def __init__(self, width: int, activation: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(width, 4 * width), activation(), nn.Linear(4 * width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, tokens, width) twice."""
+        return x + self.body(x)  # type: ignore[no-any-return]
+
+
+class MeanToken(nn.Module):
+    """The mean over the tokens."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, tokens, width) -> (n, width)."""
+        return x.mean(dim=1)
+
+
 def _convolution(
     width_in: int, width: int, kernel: int, stride: int, batch_norm: bool, bias: bool = False
 ) -> list[nn.Module]:
@@ -139,7 +225,7 @@ def new_network(
     model: str, shape: tuple[int, ...], outputs: int, *, depth: int = 4, width: int = 200, activation: str = "relu",
     batch_norm: bool = False, init: str = "torch", init_scale: float = 1.0, bias_std: float = 0.0, seed: int = 0,
 ) -> nn.Module:  # fmt: skip
-    """A network for inputs of a shape: mlp, cnn, resnet18 or preact-resnet18, with weights drawn by the seed.
+    """A network for inputs of a shape: one of `MODELS`, with weights drawn by the seed.
 
     `depth` is the number of hidden layers, which ResNets fix, and `width` their units or, of the first, channels.
     `init` is `torch` for PyTorch's own weights and biases (PD), `he` for He normal weights and normal biases of
@@ -164,8 +250,12 @@ def new_network(
             network = preact_resnet18(
                 outputs, channels=shape[0], width=width, activation=activation, batch_norm=batch_norm
             )
+        elif model == "transformer":
+            if batch_norm:
+                raise ValueError("a transformer has no batch norm")
+            network = transformer(shape, outputs, depth=depth, width=width, activation=activation)
         else:
-            raise ValueError(f"model must be mlp, cnn, resnet18 or preact-resnet18, got {model!r}")
+            raise ValueError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
         _draw_weights(network, init, init_scale, bias_std)
     return network
 
@@ -189,7 +279,10 @@ def _draw_weights(network: nn.Module, init: str, scale: float, bias_std: float) 
             layer.bias *= scale
 
 
-def _activation(activation: str) -> Callable[[], nn.Module]:
+def _activation(activation: str, *, halving: bool = False) -> Callable[[], nn.Module]:
+    """An activation by name; one that halves the units only where that is seen to."""
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+    if activation == "maxout" and not halving:
+        raise ValueError("maxout is for the model mlp only: it halves the units")
     return ACTIVATIONS[activation]
