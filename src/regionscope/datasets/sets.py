@@ -66,7 +66,7 @@ def dataset(
     normalise: tuple[float, float] | None = None, side: int = 32, seed: int = 0, replacement: bool = False,
     root: str | Path | None = None,
 ) -> Dataset:  # fmt: skip
-    """A data set by name: mnist-sample, mnist, fashion-mnist, cifar10, gaussians, modular-addition, bunny, bump, a folder.
+    """A data set by name: mnist-sample, mnist, fashion-mnist, cifar10, gaussians, modular-addition, bunny, bump, …
 
     `size` and `test_size` take that many of the training and test points, drawn by `seed`, the training points with
     `replacement` if asked for (all their number of draws, if no size is given). `label_noise` is the share of the

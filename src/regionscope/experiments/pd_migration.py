@@ -45,7 +45,7 @@ PLACES = {"data": "around the images", "decision": "around the decision boundary
 
 
 @dataclass(frozen=True)
-class MigrationSettings(PartitionSettings):
+class SliceSettings(PartitionSettings):
     """The network of figure 1, and planes through three of its training images each."""
 
     planes: int = 10  # a network; the first is drawn
@@ -63,11 +63,11 @@ class Slices:
     every: int
 
 
-def _measurements(settings: MigrationSettings) -> list[Measurement]:
+def _measurements(settings: SliceSettings) -> list[Measurement]:
     return [*crossing_measurements(settings), *_slices(settings)]
 
 
-def _slices(settings: MigrationSettings) -> list[Measurement]:
+def _slices(settings: SliceSettings) -> list[Measurement]:
     about = settings.planes, settings.side, settings.every
     return [Measurement(_migration, Slices(training, *about)) for training in partition_trainings(settings)]
 
@@ -133,7 +133,7 @@ def _lit(marks: Floats, side: int) -> np.ndarray:
     return lit
 
 
-def _evidence(settings: MigrationSettings, lab: Lab) -> Evidence:
+def _evidence(settings: SliceSettings, lab: Lab) -> Evidence:
     curves, found = crossing_curves(settings, lab), lab.measured(_slices(settings))
     steps = found[0]["step"]
     for name, words in PLACES.items():
@@ -145,17 +145,17 @@ def _evidence(settings: MigrationSettings, lab: Lab) -> Evidence:
     return Evidence(curves, arrays | {name: found[0][name][chosen] for name in ("maps", "borders")})
 
 
-def _train(settings: MigrationSettings, curves: dict[str, Curve], seed: int) -> tuple[Floats, Floats]:
+def _train(settings: SliceSettings, curves: dict[str, Curve], seed: int) -> tuple[Floats, Floats]:
     curve = curves[_train_name(settings)]
     return curve.x, curve.runs[seed]
 
 
-def _train_name(settings: MigrationSettings) -> str:
+def _train_name(settings: SliceSettings) -> str:
     (name,) = partition_networks(settings)
     return crossings_named(name, settings.radii[0], "train")
 
 
-def _checks(settings: MigrationSettings, evidence: Evidence) -> Sequence[Check]:
+def _checks(settings: SliceSettings, evidence: Evidence) -> Sequence[Check]:
     """Double descent; from the peak to the end boundaries get rarer around the images and denser around decisions."""
     if short := too_short(settings, "phases and migration"):
         return short
@@ -226,9 +226,9 @@ FIGURES = (
         claim="Crossings around training points fall, rise and fall again; during the second descent the boundaries"
         " of regions leave the training points and gather around the decision boundary.",
         scales={
-            "smoke": MigrationSettings(**{**vars(SMOKE), "depths": (3,)}, planes=2, side=24),
-            "laptop": MigrationSettings(**vars(LAPTOP), planes=3, every=2),
-            "paper": MigrationSettings(),
+            "smoke": SliceSettings(**{**vars(SMOKE), "depths": (3,)}, planes=2, side=24),
+            "laptop": SliceSettings(**vars(LAPTOP), planes=3, every=2),
+            "paper": SliceSettings(),
         },
         trainings=partition_trainings,
         measurements=_measurements,
