@@ -144,7 +144,8 @@ def set_log_time(ax: Axes, t: Floats) -> None:
     if t[0] > 0:
         ax.set_xscale("log")
     elif len(t) > 1:
-        ax.set_xscale("symlog", linthresh=t[1], linscale=0.5)
+        decades = np.log10(t[-1] / t[1])
+        ax.set_xscale("symlog", linthresh=t[1], linscale=max(0.5, 0.16 * decades))  # so far apart are their labels
     if len(t) > 1:
         ax.set_xlim(t[0], t[-1])
 
