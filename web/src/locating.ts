@@ -83,6 +83,20 @@ export function classAt(cells: Cells, cell: number, x: number, y: number): numbe
   return cells.class![cell]!;
 }
 
+/** A name in the middle of the largest cell of each class, in plane coordinates: what colours say, without them. */
+export function classLabels(cells: Cells): { name: string; x: number; y: number }[] {
+  const largest = new Map<number, number>();
+  cells.class?.forEach((k, i) => {
+    if (cells.area[i]! > (cells.area[largest.get(k) ?? -1] ?? 0)) largest.set(k, i);
+  });
+  const { x, y, scale } = cells.window;
+  return [...largest].map(([k, i]) => {
+    const corners = cells.corners.subarray(cells.offsets[i]!, cells.offsets[i + 1]!);
+    const mean = (axis: 0 | 1) => corners.reduce((sum, c) => sum + cells.vertices[2 * c + axis]!, 0) / corners.length;
+    return { name: cells.classes[k] ?? String(k), x: x + scale * mean(0), y: y + scale * mean(1) };
+  });
+}
+
 export interface Nearest {
   edge: number;
   distance: number; // in units of the window's scale
