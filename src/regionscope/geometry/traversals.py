@@ -75,7 +75,7 @@ def loops(start, origin, after):
 def map_norms(xy, values, offsets, corners):
     """Frobenius norms of the affine maps that have these values at the corners of cells, and how wide cells are.
 
-    By least squares over the corners; the width is about half of the smaller one. Both are 0 if corners are on one line.
+    By least squares over the corners; the width is about half of the smaller one. Both are 0 if all lie on one line.
     """
     norms, widths = np.zeros(len(offsets) - 1), np.zeros(len(offsets) - 1)
     for cell in range(len(norms)):
