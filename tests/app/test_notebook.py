@@ -76,8 +76,10 @@ def test_a_notebook_shows_the_model_and_zooms_into_it(browser: Any, url: str, tm
     page = looker.page
     page.set_default_timeout(1000 * SECONDS)
     page.goto(url)
-    page.locator(".jp-CodeCell .cm-content").first.click()
-    page.keyboard.press("Shift+Enter")
+    while page.locator(".jp-InputPrompt").first.inner_text().strip() == "[ ]:":  # as long as there is no kernel
+        page.locator(".jp-CodeCell .cm-content").first.click()
+        page.keyboard.press("Shift+Enter")
+        page.wait_for_timeout(1000)
     looker.ready()
     caption = looker.panel().locator("figcaption")
     assert "regions (exact)" in caption.inner_text()
