@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Colouring } from "./colours";
-import { classAt, classLabels, Finder, nearest, sidesOf, unitName } from "./locating";
+import { centresOf, classAt, classLabels, Finder, nearest, sidesOf, unitName } from "./locating";
 import { Marks, type Pictures } from "./Marks";
 import type { Cells, PlaneInfo, Points, Raster, Window } from "./protocol";
 import { Scene, type Look } from "./scene";
@@ -61,7 +61,8 @@ export function PlaneView(props: PlaneViewProps) {
   current.current = look;
   const located = useMemo(() => (content?.kind === "cells" ? once(() => ({ finder: new Finder(content), sides: sidesOf(content) })) : null), [content]);
 
-  const labels = useMemo(() => (content?.kind === "cells" && colouring === "class" ? classLabels(content) : []), [content, colouring]);
+  const centres = useMemo(() => (content?.kind === "cells" && colouring === "class" ? centresOf(content) : null), [content, colouring]);
+  const labels = centres ? classLabels(content as Cells, centres, window) : [];
 
   useLayoutEffect(() => {
     const element = canvas.current!;

@@ -3,7 +3,7 @@ import { changed } from "../src/answers";
 import { fromAxis, onAxis, shifted } from "../src/Charts";
 import { cellColours, limits, probeHue, rasterColours } from "../src/colours";
 import { csvOf, svgOf } from "../src/downloads";
-import { classAt, classLabels, Finder, nearest, sidesOf, toSegment, unitName } from "../src/locating";
+import { centresOf, classAt, classLabels, Finder, nearest, sidesOf, toSegment, unitName } from "../src/locating";
 import { planeOf } from "../src/PlanePanel";
 import { block, type Cells, type PlaneInfo, type Raster, type Run } from "../src/protocol";
 import { ends, fans } from "../src/scene";
@@ -47,7 +47,9 @@ describe("locating", () => {
     expect([classAt(cells, 0, -0.5, 0), classAt(cells, 1, 0.9, -0.5), classAt(cells, 1, 0.1, 0.5)]).toEqual([0, 0, 1]);
   });
   it("puts the name of each class into its largest cell", () => {
-    expect(classLabels(cells).map(({ x, y }) => finder.at((x - 3) / 0.5, (y - 4) / 0.5))).toEqual([0, 1]);
+    const centres = centresOf(cells);
+    expect(classLabels(cells, centres, { ...cells.window, x: 3.4, hx: 0.3 }).map(({ name }) => name)).toEqual(["dog"]); // of those in sight
+    expect(classLabels(cells, centres, cells.window).map(({ x, y }) => finder.at((x - 3) / 0.5, (y - 4) / 0.5))).toEqual([0, 1]);
   });
   it("names units in the shape of their site", () => {
     expect([unitName(5, [2, 4]), unitName(5, [8])]).toEqual(["(1, 1)", "5"]);

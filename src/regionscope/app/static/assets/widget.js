@@ -4065,21 +4065,26 @@ function ts(e, t, n, r) {
 	return e.class[t];
 }
 function ns(e) {
-	let t = /* @__PURE__ */ new Map();
-	e.class?.forEach((n, r) => {
-		e.area[r] > (e.area[t.get(n) ?? -1] ?? 0) && t.set(n, r);
-	});
-	let { x: n, y: r, scale: i } = e.window;
-	return [...t].map(([t, a]) => {
-		let o = e.corners.subarray(e.offsets[a], e.offsets[a + 1]), s = (t) => o.reduce((n, r) => n + e.vertices[2 * r + t], 0) / o.length;
-		return {
-			name: e.classes[t] ?? String(t),
-			x: n + i * s(0),
-			y: r + i * s(1)
-		};
-	});
+	let { offsets: t, corners: n, vertices: r, window: i } = e, a = new Float64Array(2 * e.cells);
+	for (let o = 0; o < e.cells; o++) {
+		let e = i.scale / (t[o + 1] - t[o]);
+		[a[2 * o], a[2 * o + 1]] = [i.x, i.y];
+		for (let i = t[o]; i < t[o + 1]; i++) a[2 * o] += e * r[2 * n[i]], a[2 * o + 1] += e * r[2 * n[i] + 1];
+	}
+	return a;
 }
-function rs(e) {
+var rs = .92;
+function is(e, t, n) {
+	let r = /* @__PURE__ */ new Map();
+	return e.class?.forEach((i, a) => {
+		Math.max(Math.abs(t[2 * a] - n.x) / n.hx, Math.abs(t[2 * a + 1] - n.y) / n.hy) < rs && e.area[a] > (e.area[r.get(i) ?? -1] ?? 0) && r.set(i, a);
+	}), [...r].map(([n, r]) => ({
+		name: e.classes[n] ?? String(n),
+		x: t[2 * r],
+		y: t[2 * r + 1]
+	}));
+}
+function as(e) {
 	let t = new Uint32Array(e.cells + 1), n = (t) => e.edge_site[t] >= 0, r = (t) => {
 		for (let r = 0; r < e.edge_site.length; r++) for (let i of [0, 1]) {
 			let a = e.edge_cells[2 * r + i];
@@ -4094,10 +4099,10 @@ function rs(e) {
 		edges: i
 	};
 }
-function is(e, t, n, r, i) {
+function os(e, t, n, r, i) {
 	let a = null;
 	for (let o = t.starts[n]; o < t.starts[n + 1]; o++) {
-		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = as(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
+		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = ss(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
 		(!a || l < a.distance) && (a = {
 			edge: n,
 			distance: l
@@ -4105,19 +4110,19 @@ function is(e, t, n, r, i) {
 	}
 	return a;
 }
-function as(e, t, n, r, i, a) {
+function ss(e, t, n, r, i, a) {
 	let [o, s] = [i - n, a - r], c = o * o + s * s, l = c ? Math.min(Math.max(((e - n) * o + (t - r) * s) / c, 0), 1) : 0;
 	return Math.hypot(e - n - l * o, t - r - l * s);
 }
-function os(e, t) {
+function cs(e, t) {
 	let n = [];
 	for (let r of [...t].reverse()) n.unshift(e % r), e = Math.floor(e / r);
 	return n.length === 1 ? String(n[0]) : `(${n.join(", ")})`;
 }
 // src/Marks.tsx
-var ss = 2e3;
-function cs({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) {
-	let o = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], s = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, c = r ? Math.max(...r.distance, 1e-12) : 1, l = r ? [...r.distance.keys()].filter((e) => s(o(r.place[2 * e], r.place[2 * e + 1]))).slice(0, ss) : [];
+var ls = 2e3;
+function us({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) {
+	let o = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], s = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, c = r ? Math.max(...r.distance, 1e-12) : 1, l = r ? [...r.distance.keys()].filter((e) => s(o(r.place[2 * e], r.place[2 * e + 1]))).slice(0, ls) : [];
 	return /* @__PURE__ */ $("svg", {
 		class: "marks",
 		width: n[0],
@@ -4146,7 +4151,7 @@ function cs({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) 
 			}),
 			e.anchors.map((e, t) => {
 				let r = o(...e.place);
-				return s(r) && /* @__PURE__ */ $(ls, {
+				return s(r) && /* @__PURE__ */ $(ds, {
 					anchor: e,
 					place: r,
 					picture: i,
@@ -4156,7 +4161,7 @@ function cs({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) 
 		]
 	});
 }
-function ls({ anchor: e, place: [t, n], right: r, picture: i }) {
+function ds({ anchor: e, place: [t, n], right: r, picture: i }) {
 	let [a, o] = B(null);
 	H(() => {
 		let t = !0;
@@ -4194,7 +4199,7 @@ function ls({ anchor: e, place: [t, n], right: r, picture: i }) {
 	});
 }
 // src/scene.ts
-var us = 2048, ds = `#version 300 es
+var fs = 2048, ps = `#version 300 es
 precision highp float;
 precision highp sampler2D;
 layout(location = 0) in vec2 place;
@@ -4203,9 +4208,9 @@ uniform vec4 map; // factor x, y and shift x, y
 uniform sampler2D colours;
 flat out vec4 colour;
 void main() {
-  colour = texelFetch(colours, ivec2(int(cell) % ${us}, int(cell) / ${us}), 0);
+  colour = texelFetch(colours, ivec2(int(cell) % ${fs}, int(cell) / ${fs}), 0);
   gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0);
-}`, fs = `#version 300 es
+}`, ms = `#version 300 es
 precision highp float;
 precision highp sampler2D;
 uniform sampler2D ends; // of an edge each
@@ -4216,14 +4221,14 @@ out float across;
 void main() {
   int edge = gl_VertexID / 6, corner = gl_VertexID % 6;
   bool end = corner == 2 || corner == 3 || corner == 5, left = corner == 1 || corner >= 4;
-  vec4 both = texelFetch(ends, ivec2(edge % ${us}, edge / ${us}), 0);
+  vec4 both = texelFetch(ends, ivec2(edge % ${fs}, edge / ${fs}), 0);
   vec2 a = both.xy * map.xy + map.zw, b = both.zw * map.xy + map.zw;
   vec2 along = (b - a) * pixel;
   float size = length(along);
   vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);
   across = (0.5 * width + 0.5) * (left ? 1.0 : -1.0);
   gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);
-}`, ps = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", ms = "#version 300 es\nprecision highp float;\nuniform vec3 colour;\nuniform float width;\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(0.5 * width + 0.5 - abs(across), 0.0, 1.0);\n  shown = vec4(colour * cover, cover);\n}", hs = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", gs = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", _s = class {
+}`, hs = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", gs = "#version 300 es\nprecision highp float;\nuniform vec3 colour;\nuniform float width;\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(0.5 * width + 0.5 - abs(across), 0.0, 1.0);\n  shown = vec4(colour * cover, cover);\n}", _s = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", vs = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", ys = class {
 	canvas;
 	gl;
 	fill;
@@ -4239,7 +4244,7 @@ void main() {
 			premultipliedAlpha: !0
 		});
 		if (!t) throw Error("this browser has no WebGL 2, which the explorer draws with");
-		this.gl = t, this.fill = Ss(t, ds, ps), this.line = Ss(t, fs, ms), this.picture = Ss(t, hs, gs);
+		this.gl = t, this.fill = ws(t, ps, hs), this.line = ws(t, ms, gs), this.picture = ws(t, _s, vs);
 	}
 	get content() {
 		return this.loaded?.content ?? null;
@@ -4253,7 +4258,7 @@ void main() {
 		this.scale = r.scale;
 		let { gl: i } = this;
 		i.bindTexture(i.TEXTURE_2D, n);
-		let [a, o] = t.kind === "cells" ? [us, Math.max(1, Math.ceil(r.rgba.length / 4 / us))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
+		let [a, o] = t.kind === "cells" ? [fs, Math.max(1, Math.ceil(r.rgba.length / 4 / fs))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
 		s.set(r.rgba), i.texImage2D(i.TEXTURE_2D, 0, i.RGBA, a, o, 0, i.RGBA, i.UNSIGNED_BYTE, s);
 	}
 	draw(e, t) {
@@ -4285,27 +4290,27 @@ void main() {
 			f(this.fill), n.drawElements(n.TRIANGLES, t.colouring === "class" ? i.pieces : i.corners, n.UNSIGNED_INT, 0), n.enable(n.BLEND), n.blendFunc(n.ONE, n.ONE_MINUS_SRC_ALPHA), f(this.line), n.bindVertexArray(null), n.bindTexture(n.TEXTURE_2D, i.ends), n.uniform2f(n.getUniformLocation(this.line, "pixel"), r.width / 2, r.height / 2);
 			for (let { layer: e, first: r, count: a } of i.strokes) {
 				if (e === "decision" ? !t.decision : t.hidden.has(e)) continue;
-				let [o, s] = bs(e, i.content.layers, t.dark);
+				let [o, s] = Ss(e, i.content.layers, t.dark);
 				n.uniform3f(n.getUniformLocation(this.line, "colour"), o[0] / 255, o[1] / 255, o[2] / 255), n.uniform1f(n.getUniformLocation(this.line, "width"), s * (devicePixelRatio || 1)), n.drawArrays(n.TRIANGLES, 6 * r, 6 * a);
 			}
 			n.disable(n.BLEND);
 		}
 	}
 	loadedCells(e) {
-		let { gl: t } = this, { places: n, owners: r, triangles: i, ofCells: a } = vs(e), o = [], s = (e, n) => {
+		let { gl: t } = this, { places: n, owners: r, triangles: i, ofCells: a } = bs(e), o = [], s = (e, n) => {
 			let r = t.createBuffer();
 			o.push(r), t.bindBuffer(e, r), t.bufferData(e, n, t.STATIC_DRAW);
 		}, c = t.createVertexArray();
 		t.bindVertexArray(c), s(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 2, t.FLOAT, !1, 0, 0), s(t.ARRAY_BUFFER, r), t.enableVertexAttribArray(1), t.vertexAttribIPointer(1, 1, t.UNSIGNED_INT, 0, 0), s(t.ELEMENT_ARRAY_BUFFER, i), t.bindVertexArray(null);
-		let { places: l, strokes: u } = ys(e), d = xs(t, t.NEAREST);
-		return t.texImage2D(t.TEXTURE_2D, 0, t.RGBA32F, us, l.length / 4 / us, 0, t.RGBA, t.FLOAT, l), {
+		let { places: l, strokes: u } = xs(e), d = Cs(t, t.NEAREST);
+		return t.texImage2D(t.TEXTURE_2D, 0, t.RGBA32F, fs, l.length / 4 / fs, 0, t.RGBA, t.FLOAT, l), {
 			content: e,
 			fills: c,
 			corners: a,
 			pieces: i.length,
 			strokes: u,
 			ends: d,
-			colours: xs(t, t.NEAREST),
+			colours: Cs(t, t.NEAREST),
 			buffers: o
 		};
 	}
@@ -4329,7 +4334,7 @@ void main() {
 			pieces: 4,
 			strokes: [],
 			ends: null,
-			colours: xs(t, t.LINEAR),
+			colours: Cs(t, t.LINEAR),
 			buffers: [c]
 		};
 	}
@@ -4338,7 +4343,7 @@ void main() {
 		t && (t.buffers.forEach((t) => e.deleteBuffer(t)), e.deleteVertexArray(t.fills), [t.colours, t.ends].forEach((t) => e.deleteTexture(t)), this.loaded = null);
 	}
 };
-function vs(e) {
+function bs(e) {
 	let t = e.piece_cell?.length ?? 0, n = e.corners.length, r = n + (e.piece_places?.length ?? 0) / 2, i = new Float32Array(2 * r);
 	for (let t = 0; t < n; t++) i[2 * t] = e.vertices[2 * e.corners[t]], i[2 * t + 1] = e.vertices[2 * e.corners[t] + 1];
 	e.piece_places && i.set(e.piece_places, 2 * n);
@@ -4355,7 +4360,7 @@ function vs(e) {
 		ofCells: l
 	};
 }
-function ys(e) {
+function xs(e) {
 	let { vertices: t, edge_vertices: n, edge_layer: r } = e, i = /* @__PURE__ */ new Uint32Array(256);
 	for (let e of r) i[e]++;
 	let [a, o, s] = [
@@ -4373,7 +4378,7 @@ function ys(e) {
 		first: c,
 		count: s
 	});
-	let l = new Float32Array(4 * us * Math.max(1, Math.ceil((c + s) / us)));
+	let l = new Float32Array(4 * fs * Math.max(1, Math.ceil((c + s) / fs)));
 	for (let e = 0; e < r.length; e++) {
 		if (r[e] === 0) continue;
 		let [i, a, s] = [
@@ -4388,14 +4393,14 @@ function ys(e) {
 		strokes: a
 	};
 }
-function bs(e, t, n) {
+function Ss(e, t, n) {
 	return e === "decision" ? [Ga(Ua), 2.5] : [$a(e, t, n), 1.3 - .8 * (e - 1) / Math.max(1, t - 1)];
 }
-function xs(e, t) {
+function Cs(e, t) {
 	let n = e.createTexture();
 	return e.bindTexture(e.TEXTURE_2D, n), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MIN_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MAG_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_S, e.CLAMP_TO_EDGE), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_T, e.CLAMP_TO_EDGE), n;
 }
-function Ss(e, t, n) {
+function ws(e, t, n) {
 	let r = e.createProgram();
 	for (let [i, a] of [[e.VERTEX_SHADER, t], [e.FRAGMENT_SHADER, n]]) {
 		let t = e.createShader(i);
@@ -4406,7 +4411,7 @@ function Ss(e, t, n) {
 	return r;
 }
 // src/viewport.ts
-function Cs(e) {
+function Ts(e) {
 	let { x: t, y: n, hx: r, hy: i } = e.window;
 	return {
 		x: t,
@@ -4414,7 +4419,7 @@ function Cs(e) {
 		h: Math.max(r, i)
 	};
 }
-function ws(e, t) {
+function Es(e, t) {
 	return {
 		x: e.x,
 		y: e.y,
@@ -4422,8 +4427,8 @@ function ws(e, t) {
 		hy: e.h * Math.max(1, 1 / t)
 	};
 }
-function Ts(e, t, n, r, i, a) {
-	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = ws(e, i), c = ws({
+function Ds(e, t, n, r, i, a) {
+	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = Es(e, i), c = Es({
 		...e,
 		h: o
 	}, i);
@@ -4433,26 +4438,26 @@ function Ts(e, t, n, r, i, a) {
 		h: o
 	};
 }
-function Es(e, t) {
+function Os(e, t) {
 	return Math.abs(t.x - e.x) + t.hx <= e.hx * (1 + 1e-9) && Math.abs(t.y - e.y) + t.hy <= e.hy * (1 + 1e-9);
 }
-var Ds = 1.5, Os = 8;
-function ks(e, t) {
+var ks = 1.5, As = 8;
+function js(e, t) {
 	let { hx: n, hy: r } = e;
 	return {
 		...e,
-		hx: Math.min(n * Ds, t.most),
-		hy: Math.min(r * Ds, t.most)
+		hx: Math.min(n * ks, t.most),
+		hy: Math.min(r * ks, t.most)
 	};
 }
-function As(e, t, n) {
+function Ms(e, t, n) {
 	let r = Math.max(e.hx / t.hx, e.hy / t.hy);
-	return Es(e, t) && r <= (n ? Os : Ds * 1.01);
+	return Os(e, t) && r <= (n ? As : ks * 1.01);
 }
 // src/PlaneView.tsx
-var js = 40, Ms = .15;
-function Ns(e) {
-	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? Cs(t), y = c[0] / c[1], b = ws(v, y), x = be(() => ({
+var Ns = 40, Ps = .15;
+function Fs(e) {
+	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? Ts(t), y = c[0] / c[1], b = Es(v, y), x = be(() => ({
 		colouring: n,
 		hidden: new Set(r),
 		decision: i,
@@ -4464,14 +4469,14 @@ function Ns(e) {
 		a
 	]), S = U(x);
 	S.current = x;
-	let C = be(() => u?.kind === "cells" ? Rs(() => ({
+	let C = be(() => u?.kind === "cells" ? Bs(() => ({
 		finder: new es(u),
-		sides: rs(u)
-	})) : null, [u]), w = be(() => u?.kind === "cells" && n === "class" ? ns(u) : [], [u, n]);
+		sides: as(u)
+	})) : null, [u]), w = be(() => u?.kind === "cells" && n === "class" ? ns(u) : null, [u, n]), T = w ? is(u, w, b) : [];
 	ye(() => {
 		let e = o.current;
 		try {
-			s.current = new _s(e);
+			s.current = new ys(e);
 		} catch (e) {
 			p(String(e.message));
 		}
@@ -4481,29 +4486,29 @@ function Ns(e) {
 		});
 		return t.observe(e), () => t.disconnect();
 	}, []);
-	let T = `${e.run} ${e.step} ${t.id} ${n === "density"}`, E = U(""), D = U(-Infinity), O = u && E.current === T && (!e.recomputed || As(u.window, b, u.kind === "cells"));
+	let E = `${e.run} ${e.step} ${t.id} ${n === "density"}`, D = U(""), O = U(-Infinity), k = u && D.current === E && (!e.recomputed || Ms(u.window, b, u.kind === "cells"));
 	ye(() => {
-		if (O || !s.current || c[0] === 1) return;
+		if (k || !s.current || c[0] === 1) return;
 		let t = new AbortController();
 		h(!0);
 		let n = async () => {
 			try {
-				let n = await Ps(e, b, t.signal);
-				E.current = T, s.current?.load(n, S.current), d(n), p(null), e.onLoaded(n, s.current);
+				let n = await Is(e, b, t.signal);
+				D.current = E, s.current?.load(n, S.current), d(n), p(null), e.onLoaded(n, s.current);
 			} catch (e) {
 				if (t.signal.aborted || e instanceof Me && e.kind === "superseded") return;
 				p(e.message);
 			}
 			h(!1);
-		}, r = performance.now() - D.current > js;
-		D.current = performance.now();
-		let i = r ? void 0 : setTimeout(n, js);
+		}, r = performance.now() - O.current > Ns;
+		O.current = performance.now();
+		let i = r ? void 0 : setTimeout(n, Ns);
 		return r && n(), () => {
 			clearTimeout(i), t.abort();
 		};
 	}, [
-		O,
-		T,
+		k,
+		E,
 		b.x,
 		b.y,
 		b.hx,
@@ -4520,49 +4525,49 @@ function Ns(e) {
 		b.hy,
 		c
 	]);
-	let k = (e) => {
+	let A = (e) => {
 		let t = o.current.getBoundingClientRect();
 		return [2 * (e.clientX - t.left) / t.width - 1, 1 - 2 * (e.clientY - t.top) / t.height];
-	}, A = (n, r = 0, i = 0) => e.onViewport(Ts(v, n, r, i, y, t)), j = (t, n) => e.onViewport({
+	}, j = (n, r = 0, i = 0) => e.onViewport(Ds(v, n, r, i, y, t)), M = (t, n) => e.onViewport({
 		...v,
 		x: v.x - t * b.hx,
 		y: v.y - n * b.hy
-	}), M = (e, t, n = !1) => {
+	}), ee = (e, t, n = !1) => {
 		let [r, i] = [b.x + e * b.hx, b.y + t * b.hy];
 		_(u ? {
 			x: r,
 			y: i,
-			words: Ls(u, C, r, i),
+			words: zs(u, C, r, i),
 			spoken: n
 		} : null);
-	}, ee = Bs({
-		place: k,
-		pan: j,
-		zoom: A,
-		hover: M
+	}, N = Hs({
+		place: A,
+		pan: M,
+		zoom: j,
+		hover: ee
 	});
 	H(() => {
 		let e = o.current, t = (e) => {
-			e.preventDefault(), A(Math.exp(-e.deltaY * (e.deltaMode ? .05 : .0015)), ...k(e));
+			e.preventDefault(), j(Math.exp(-e.deltaY * (e.deltaMode ? .05 : .0015)), ...A(e));
 		};
 		return e.addEventListener("wheel", t, { passive: !1 }), () => e.removeEventListener("wheel", t);
 	});
-	let N = (t) => {
+	let te = (t) => {
 		let n = {
-			ArrowLeft: () => j(Ms, 0),
-			ArrowRight: () => j(-.15, 0),
-			ArrowUp: () => j(0, -.15),
-			ArrowDown: () => j(0, Ms),
-			"+": () => A(1.5),
-			"=": () => A(1.5),
-			"-": () => A(1 / 1.5),
+			ArrowLeft: () => M(Ps, 0),
+			ArrowRight: () => M(-.15, 0),
+			ArrowUp: () => M(0, -.15),
+			ArrowDown: () => M(0, Ps),
+			"+": () => j(1.5),
+			"=": () => j(1.5),
+			"-": () => j(1 / 1.5),
 			0: () => e.onViewport(null)
 		}[t.key];
-		!n || t.ctrlKey || t.metaKey || (t.preventDefault(), n(), M(0, 0, !0));
-	}, te = u ? Fs(u) : m ? "computing regions" : "";
+		!n || t.ctrlKey || t.metaKey || (t.preventDefault(), n(), ee(0, 0, !0));
+	}, ne = u ? Ls(u) : m ? "computing regions" : "";
 	return /* @__PURE__ */ $("figure", {
 		class: "plane",
-		"data-ready": O && !m ? "yes" : "no",
+		"data-ready": k && !m ? "yes" : "no",
 		"data-panel": e.name,
 		children: [/* @__PURE__ */ $("div", {
 			class: "stage",
@@ -4571,24 +4576,24 @@ function Ns(e) {
 					ref: o,
 					tabIndex: 0,
 					role: "application",
-					"aria-label": `Linear regions of ${e.run} at step ${e.step}, ${te}. Arrow keys pan, plus and minus zoom, 0 shows all.`,
-					onKeyDown: N,
-					onDblClick: (e) => A(2, ...k(e)),
-					...ee,
+					"aria-label": `Linear regions of ${e.run} at step ${e.step}, ${ne}. Arrow keys pan, plus and minus zoom, 0 shows all.`,
+					onKeyDown: te,
+					onDblClick: (e) => j(2, ...A(e)),
+					...N,
 					onPointerLeave: () => _(null)
 				}),
-				/* @__PURE__ */ $(cs, {
+				/* @__PURE__ */ $(us, {
 					plane: t,
 					window: b,
 					size: c,
 					points: e.showImages ? e.points : null,
 					picture: e.picture,
-					labels: w
+					labels: T
 				}),
 				g && /* @__PURE__ */ $("div", {
 					class: "crosshair",
 					"aria-hidden": "true",
-					style: zs(g, b)
+					style: Vs(g, b)
 				}),
 				m && /* @__PURE__ */ $("div", {
 					class: "waiting",
@@ -4616,14 +4621,14 @@ function Ns(e) {
 							type: "button",
 							"aria-label": "zoom in",
 							title: "zoom in (+)",
-							onClick: () => A(2),
+							onClick: () => j(2),
 							children: "+"
 						}),
 						/* @__PURE__ */ $("button", {
 							type: "button",
 							"aria-label": "zoom out",
 							title: "zoom out (−)",
-							onClick: () => A(.5),
+							onClick: () => j(.5),
 							children: "−"
 						}),
 						/* @__PURE__ */ $("button", {
@@ -4641,14 +4646,14 @@ function Ns(e) {
 			" ",
 			/* @__PURE__ */ $("span", {
 				"aria-live": "polite",
-				children: te
+				children: ne
 			}),
 			/* @__PURE__ */ $("span", {
 				class: "window",
 				children: [
 					" shown: ",
-					Is(b),
-					e.viewport ? `, ${co(Cs(t).h / v.h)}×` : ""
+					Rs(b),
+					e.viewport ? `, ${co(Ts(t).h / v.h)}×` : ""
 				]
 			}),
 			/* @__PURE__ */ $("dl", {
@@ -4659,8 +4664,8 @@ function Ns(e) {
 		] })]
 	});
 }
-async function Ps(e, t, n) {
-	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = ks(t, o), f = e.recomputed ? {
+async function Is(e, t, n) {
+	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = js(t, o), f = e.recomputed ? {
 		x: c,
 		y: l,
 		hx: u,
@@ -4674,15 +4679,15 @@ async function Ps(e, t, n) {
 		...f
 	}, n);
 }
-function Fs(e) {
+function Ls(e) {
 	if (e.kind === "raster") return `${e.label}, estimated`;
 	let t = e.exact ? "(exact)" : `(not exact: ${e.undecided.toLocaleString("en")} signs undecided)`;
-	return `${lo(e.cells, "region")} ${t} in ${Is(e.window)}`;
+	return `${lo(e.cells, "region")} ${t} in ${Rs(e.window)}`;
 }
-function Is({ hx: e, hy: t }) {
+function Rs({ hx: e, hy: t }) {
 	return `${co(2 * e)} × ${co(2 * t)}`;
 }
-function Ls(e, t, n, r) {
+function zs(e, t, n, r) {
 	let { scale: i } = e.window, [a, o] = [(n - e.window.x) / i, (r - e.window.y) / i], s = (t) => e.classes[t] ?? String(t);
 	if (e.kind === "raster") {
 		let [t, n] = e.size, r = Math.floor((a * i / e.window.hx + 1) * .5 * n), c = Math.floor((o * i / e.window.hy + 1) * .5 * t);
@@ -4694,24 +4699,24 @@ function Ls(e, t, n, r) {
 	if (u < 0) return [];
 	let d = [["area", co(e.area[u] * i * i)]];
 	e.class && d.push(["class", s(ts(e, u, a, o))]), e.gradient && d.push(["gradient norm", co(e.gradient[u])]);
-	let f = is(e, l, u, a, o);
+	let f = os(e, l, u, a, o);
 	if (f) {
 		let t = e.sites[e.edge_site[f.edge]];
-		d.push(["nearest boundary", co(f.distance * i)]), d.push(["its unit", `${os(e.edge_unit[f.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[f.edge]})`]);
+		d.push(["nearest boundary", co(f.distance * i)]), d.push(["its unit", `${cs(e.edge_unit[f.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[f.edge]})`]);
 	}
 	return d;
 }
-function Rs(e) {
+function Bs(e) {
 	let t;
 	return () => t ??= e();
 }
-function zs(e, t) {
+function Vs(e, t) {
 	return {
 		left: `${50 + 50 * (e.x - t.x) / t.hx}%`,
 		top: `${50 - 50 * (e.y - t.y) / t.hy}%`
 	};
 }
-function Bs({ place: e, pan: t, zoom: n, hover: r }) {
+function Hs({ place: e, pan: t, zoom: n, hover: r }) {
 	let i = U(/* @__PURE__ */ new Map());
 	return {
 		onPointerDown(t) {
@@ -4732,14 +4737,14 @@ function Bs({ place: e, pan: t, zoom: n, hover: r }) {
 	};
 }
 // src/TimeBar.tsx
-var Vs = 250;
-function Hs({ name: e, steps: t, step: n, ready: r, onStep: i }) {
+var Us = 250;
+function Ws({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	let [a, o] = B(!1), s = Math.max(0, t.indexOf(n));
 	return H(() => {
 		if (!a) return;
 		let e = setInterval(() => {
 			r() && (s + 1 < t.length ? i(t[s + 1]) : o(!1));
-		}, Vs);
+		}, Us);
 		return () => clearInterval(e);
 	}, [
 		a,
@@ -4784,8 +4789,8 @@ function Hs({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	});
 }
 // src/PlanePanel.tsx
-function Us({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
-	let u = Ws(r, a.plane), d = Be(e, "/api/plane", u ? {
+function Gs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
+	let u = Ks(r, a.plane), d = Be(e, "/api/plane", u ? {
 		run: r.id,
 		plane: u
 	} : null), f = Be(e, "/api/planes", { run: r.id }, r.records), p = ze(a.images && u ? `${r.id} ${u}` : null, () => Ie(e, {
@@ -4842,7 +4847,7 @@ function Us({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !D,
-								onClick: () => Ho(Go(D, Gs(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
+								onClick: () => Ho(Go(D, qs(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
 								children: "SVG"
 							}),
 							/* @__PURE__ */ $("button", {
@@ -4874,7 +4879,7 @@ function Us({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				class: "empty",
 				children: r.network_reason ?? "This run has no planes."
 			}),
-			d.value && S !== null && /* @__PURE__ */ $(Ns, {
+			d.value && S !== null && /* @__PURE__ */ $(Fs, {
 				to: e,
 				name: t,
 				run: r.id,
@@ -4895,7 +4900,7 @@ function Us({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 					scene: t
 				})
 			}),
-			x.length > 1 && S !== null && /* @__PURE__ */ $(Hs, {
+			x.length > 1 && S !== null && /* @__PURE__ */ $(Ws, {
 				name: t,
 				steps: x,
 				step: S,
@@ -4912,23 +4917,23 @@ function Us({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				onHidden: (e) => l({ hidden: e }),
 				onDecision: (e) => l({ decision: e })
 			}),
-			a.images && p.value && /* @__PURE__ */ $(Js, {
+			a.images && p.value && /* @__PURE__ */ $(Xs, {
 				distances: p.value.distance,
 				picture: _.value?.sheet ? C : null
 			})
 		]
 	});
 }
-function Ws(e, t) {
+function Ks(e, t) {
 	return t !== null && (e.planes.includes(t) || e.network && !t.startsWith("recorded:")) ? t : e.planes[0] ?? null;
 }
-function Gs(e, t, n) {
+function qs(e, t, n) {
 	let r = e.querySelector("canvas");
-	return ws(n.viewport ?? Cs(t), r.clientWidth / r.clientHeight);
+	return Es(n.viewport ?? Ts(t), r.clientWidth / r.clientHeight);
 }
-var Ks = 8, qs = 1e-6;
-function Js({ distances: e, picture: t }) {
-	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Ks), i = ze(t && r.join(), () => Promise.all(r.map(t)));
+var Js = 8, Ys = 1e-6;
+function Xs({ distances: e, picture: t }) {
+	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Js), i = ze(t && r.join(), () => Promise.all(r.map(t)));
 	return /* @__PURE__ */ $("div", {
 		class: "nearby",
 		children: [/* @__PURE__ */ $("p", { children: [
@@ -4944,12 +4949,12 @@ function Js({ distances: e, picture: t }) {
 				height: 32
 			}),
 			" ",
-			e[t] < qs ? "on it" : co(e[t])
+			e[t] < Ys ? "on it" : co(e[t])
 		] }, t)) })]
 	});
 }
 // src/RunList.tsx
-function Ys({ to: e, runs: t, chosen: n, onChoose: r }) {
+function Zs({ to: e, runs: t, chosen: n, onChoose: r }) {
 	return /* @__PURE__ */ $("nav", {
 		class: "runs",
 		"aria-label": "runs",
@@ -4957,10 +4962,10 @@ function Ys({ to: e, runs: t, chosen: n, onChoose: r }) {
 			type: "button",
 			class: "run",
 			"aria-current": t.id === n,
-			title: Zs(t),
+			title: $s(t),
 			onClick: () => r(t.id),
 			children: [
-				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(Qs, {
+				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(ec, {
 					to: e,
 					run: t
 				}) : /* @__PURE__ */ $("span", { class: "blank" }),
@@ -4970,7 +4975,7 @@ function Ys({ to: e, runs: t, chosen: n, onChoose: r }) {
 				}),
 				/* @__PURE__ */ $("span", {
 					class: `state ${t.state}`,
-					children: Zs(t)
+					children: $s(t)
 				}),
 				/* @__PURE__ */ $("span", {
 					class: "scores",
@@ -4980,7 +4985,7 @@ function Ys({ to: e, runs: t, chosen: n, onChoose: r }) {
 		}) }, t.id)) })]
 	});
 }
-var Xs = {
+var Qs = {
 	running: "▶",
 	finished: "✓",
 	stopped: "❚❚",
@@ -4988,10 +4993,10 @@ var Xs = {
 	killed: "✕",
 	incomplete: "…"
 };
-function Zs(e) {
-	return `${e.state === "given" ? "a model" : `${Xs[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${lo(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
+function $s(e) {
+	return `${e.state === "given" ? "a model" : `${Qs[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${lo(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
 }
-function Qs({ to: e, run: t }) {
+function ec({ to: e, run: t }) {
 	let [n, r] = B(null);
 	return H(() => {
 		let n = !0;
@@ -5004,7 +5009,7 @@ function Qs({ to: e, run: t }) {
 	}) : /* @__PURE__ */ $("span", { class: "blank" });
 }
 // src/state.ts
-var $s = {
+var tc = {
 	panels: [{
 		run: null,
 		step: null
@@ -5017,7 +5022,7 @@ var $s = {
 	images: !1,
 	log: !0
 };
-function ec(e) {
+function nc(e) {
 	let t = new URLSearchParams();
 	if (e.panels.forEach(({ run: e, step: n }, r) => {
 		e !== null && t.set(r ? "run2" : "run", e), n !== null && t.set(r ? "step2" : "step", String(n)), r && t.set("panels", "2");
@@ -5026,9 +5031,9 @@ function ec(e) {
 		"y",
 		"h"
 	]) t.set(n, String(e.viewport[n]));
-	return e.colouring !== $s.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
+	return e.colouring !== tc.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
 }
-function tc(e) {
+function rc(e) {
 	let t = new URLSearchParams(e.replace(/^#/, "")), n = (e) => {
 		let n = t.get(e);
 		return n !== null && n.trim() !== "" && Number.isFinite(Number(n)) ? Number(n) : null;
@@ -5048,7 +5053,7 @@ function tc(e) {
 			y: a,
 			h: o
 		} : null,
-		colouring: s !== null && Object.hasOwn(eo, s) ? s : $s.colouring,
+		colouring: s !== null && Object.hasOwn(eo, s) ? s : tc.colouring,
 		hidden: (t.get("hidden") ?? "").split(",").map(Number).filter((e) => Number.isInteger(e) && e > 0),
 		decision: t.get("decision") !== "0",
 		images: t.get("images") === "1",
@@ -5056,9 +5061,9 @@ function tc(e) {
 	};
 }
 // src/App.tsx
-var nc = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", rc = 120;
-function ic({ to: e, addressed: t }) {
-	let n = Ve(e), [r, i] = sc(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = cc(l), f = n.value?.runs ?? [], p = ac(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
+var ic = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", ac = 120;
+function oc({ to: e, addressed: t }) {
+	let n = Ve(e), [r, i] = lc(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = uc(l), f = n.value?.runs ?? [], p = sc(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
 		...t,
 		...e
 	})), []), v = (e, t) => i((n) => ({
@@ -5090,13 +5095,13 @@ function ic({ to: e, addressed: t }) {
 		children: "There are no runs here as yet. They appear when they are written."
 	});
 	let b = (e, t, n) => (n === 0 ? a : null) ?? e.step ?? t.recorded.at(-1) ?? 0, x = (e) => {
-		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : rc);
+		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : ac);
 	}, S = (e) => {
 		let t = e.target;
 		if (e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT|TEXTAREA/.test(t.tagName)) return;
 		let { recorded: n } = p, i = n.indexOf(uo(n, b(r.panels[0], p, 0)) ?? 0);
-		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: oc(r.colouring) });
-	}, C = Ws(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
+		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: cc(r.colouring) });
+	}, C = Ks(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
 	return /* @__PURE__ */ $("div", {
 		class: "explorer",
 		"data-theme": d ? "dark" : "light",
@@ -5110,7 +5115,7 @@ function ic({ to: e, addressed: t }) {
 					children: [
 						p.name,
 						": ",
-						Zs(p)
+						$s(p)
 					]
 				}),
 				/* @__PURE__ */ $("button", {
@@ -5119,7 +5124,7 @@ function ic({ to: e, addressed: t }) {
 					children: d ? "Light" : "Dark"
 				})
 			] }),
-			f.length > 1 && /* @__PURE__ */ $(Ys, {
+			f.length > 1 && /* @__PURE__ */ $(Zs, {
 				to: e,
 				runs: f,
 				chosen: p.id,
@@ -5224,8 +5229,8 @@ function ic({ to: e, addressed: t }) {
 					/* @__PURE__ */ $("div", {
 						class: `panels n${r.panels.length}`,
 						children: r.panels.map((t, n) => {
-							let i = ac(f, t);
-							return /* @__PURE__ */ $(Us, {
+							let i = sc(f, t);
+							return /* @__PURE__ */ $(Gs, {
 								to: e,
 								name: `panel-${n + 1}`,
 								runs: n ? f : [],
@@ -5244,7 +5249,7 @@ function ic({ to: e, addressed: t }) {
 					}),
 					/* @__PURE__ */ $("p", {
 						class: "help",
-						children: nc
+						children: ic
 					})
 				]
 			})] }),
@@ -5260,26 +5265,26 @@ function ic({ to: e, addressed: t }) {
 		]
 	});
 }
-function ac(e, t) {
+function sc(e, t) {
 	return e.find((e) => e.id === t.run) ?? e[0];
 }
-function oc(e) {
+function cc(e) {
 	let t = Object.keys(eo);
 	return t[(t.indexOf(e) + 1) % t.length];
 }
-function sc(e) {
-	let [t, n] = B(() => e ? tc(location.hash) : $s);
+function lc(e) {
+	let [t, n] = B(() => e ? rc(location.hash) : tc);
 	return H(() => {
 		if (!e) return;
-		let n = setTimeout(() => history.replaceState(null, "", `#${ec(t)}`), 100);
+		let n = setTimeout(() => history.replaceState(null, "", `#${nc(t)}`), 100);
 		return () => clearTimeout(n);
 	}, [t]), H(() => {
 		if (!e) return;
-		let t = () => n(tc(location.hash));
+		let t = () => n(rc(location.hash));
 		return addEventListener("hashchange", t), () => removeEventListener("hashchange", t);
 	}, []), [t, n];
 }
-function cc(e) {
+function uc(e) {
 	let t = matchMedia("(prefers-color-scheme: dark)"), [n, r] = B(t.matches);
 	return H(() => {
 		let e = () => r(t.matches);
@@ -5287,10 +5292,10 @@ function cc(e) {
 	}, []), e === null ? n : e === "dark";
 }
 // src/widget.tsx
-var lc = { render({ model: e, el: t }) {
-	return L(/* @__PURE__ */ $(ic, {
+var dc = { render({ model: e, el: t }) {
+	return L(/* @__PURE__ */ $(oc, {
 		to: Re(e),
 		addressed: !1
 	}), t), () => L(null, t);
 } };
-export { lc as default };
+export { dc as default };
