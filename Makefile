@@ -34,7 +34,7 @@ bench: $(READY)
 # the explorer's page: TypeScript in web/ to what is committed in src/regionscope/app/static; needs Node
 web:
 	@command -v npm >/dev/null || { echo "make: npm not found; install Node 20 or newer" >&2; exit 1; }
-	cd web && npm ci --no-audit --no-fund && npm test && npm run build
+	cd web && npm install --no-audit --no-fund && npm test && npm run build
 
 # for the tests in a browser, which are skipped aloud without one
 browser:

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
+from math import inf
 from statistics import median
 from typing import Any
 
@@ -38,6 +39,19 @@ ZOOMED = """async (turn) => {
   return [first / 1000, (performance.now() - start) / 1000];
 }"""
 
+# panning to and fro inside what is loaded: seconds a frame, and how many questions that made
+PANNED = """async (frames) => {
+  const canvas = document.querySelector("canvas[role=application]");
+  const asked = () => performance.getEntriesByType("resource").length;
+  const [start, before] = [performance.now(), asked()];
+  for (let k = 0; k < frames; k++) {
+    canvas.dispatchEvent(new KeyboardEvent("keydown", { key: k % 2 ? "ArrowLeft" : "ArrowRight", bubbles: true }));
+    await new Promise(requestAnimationFrame);
+  }
+  return [(performance.now() - start) / 1000 / frames, asked() - before];
+}"""
+FRAMES = 20
+
 
 def ratios() -> Iterator[Ratio]:
     page = [file for file in STATIC.rglob("*") if file.is_file() and file.name not in ("widget.js", "sources.sha256")]
@@ -58,7 +72,7 @@ def ratios() -> Iterator[Ratio]:
 
 
 def _waits(browser: Any, url: str, viewer: Viewer) -> Iterator[Ratio]:
-    opened, zoomed, counts = [], [], []
+    opened, zoomed, counts, panned = [], [], [], []
     for k in range(ROUNDS):
         viewer.blocks = Cache[bytes](BLOCKS, len)  # nobody has looked before
         looker = Looker(browser.new_page(viewport={"width": 1280, "height": 900}))
@@ -68,12 +82,16 @@ def _waits(browser: Any, url: str, viewer: Viewer) -> Iterator[Ratio]:
         looker.page.wait_for_timeout(500)  # somebody looks
         zoomed.append(looker.page.evaluate(ZOOMED, OUT + k))  # out, because what is inside is loaded already
         counts.append((before, _cells(looker)))
+        panned.append(looker.page.evaluate(PANNED, FRAMES))
         looker.page.close()
     few, many = counts[-1]
     first, exact = (median(times) for times in zip(*zoomed, strict=True))
     yield Ratio(f"seconds from opening the explorer's page to its first picture, {few:,} cells", median(opened), 1.0)
     yield Ratio(f"seconds from zooming to exact cells, {many:,} cells", exact, 0.3)
     yield Ratio("seconds from zooming to the old cells at their new size", first, 0.1)
+    frame, asked = (median(found) for found in zip(*panned, strict=True))
+    yield Ratio(f"seconds a frame of panning, {many:,} cells, without a graphics card", frame, inf)
+    yield Ratio("questions that panning inside what is loaded asks", asked, 0)
 
 
 def _cells(looker: Looker) -> int:

@@ -236,6 +236,25 @@ def test_the_file_opens_from_disk(look: Callable[..., Looker], folder: Path, tmp
     looker.page.locator(".nearby li").first.wait_for()
 
 
+def saved(looker: Looker, what: str) -> bytes:
+    """The file that a button of the menu saves."""
+    with looker.page.expect_download() as found:
+        looker.page.get_by_role("button", name=what).click()
+    return Path(found.value.path()).read_bytes()
+
+
+def test_what_is_shown_can_be_saved(look: Callable[..., Looker], url: str, folder: Path) -> None:
+    looker = look(url)
+    looker.page.get_by_text("Save", exact=True).click()
+    header, _ = read_block(looker.blocks[-1][1]())
+    with Image.open(io.BytesIO(saved(looker, "PNG"))) as picture:
+        assert len(picture.convert("RGB").getcolors(1 << 20) or ()) > 10  # not blank
+    assert saved(looker, "SVG").count(b"<path") > 3
+    assert len(saved(looker, "CSV").splitlines()) == 1 + header["cells"]
+    with Image.open(io.BytesIO(saved(looker, "GIF over training"))) as film:
+        assert film.n_frames == len(rs.Run.open(folder / "one").steps)
+
+
 NOTEBOOK = """async () => {
   const heard = [];
   window.tell = (message, bytes) => heard.forEach((f) => f(message, [new DataView(new Uint8Array(bytes).buffer)]));
@@ -276,7 +295,7 @@ def test_everybody_can_use_it(look: Callable[..., Looker], url: str, size: str, 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator(".explorer").get_attribute("data-theme") == scheme
     if not AXE.exists():
-        pytest.skip("axe-core is not here, so accessibility is not looked at: npm ci in web/")
+        pytest.skip("axe-core is not here, so accessibility is not looked at: npm install in web/")
     page.add_script_tag(path=str(AXE))
     page.get_by_label("all images").check()
     page.get_by_label("side by side").check()

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope import plots
 from regionscope.plots.marks import SIDE
+from regionscope.plots.planes import decided_pieces
 from regionscope.plots.style import BOUNDARY, class_colours, figure_of, layer_colours
 from regionscope.types import Floats
 
@@ -105,6 +106,22 @@ def test_planes_that_share_limits_have_the_same_colours_for_the_same_gradient_no
     assert [d.norm(limits).tolist() for d in drawn] == [[0, 1], [0, 1]]
     norms = np.concatenate([c.gradient_norms for c in cells])
     assert limits == (max(norms.min(), 1e-4 * norms.max()), norms.max())
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+def test_cells_are_cut_into_pieces_of_one_class_that_tile_them(outputs: int) -> None:
+    model = network(2, 20, 20, outputs, seed=3)
+    model[-1].bias.data -= model(torch.zeros(1, 2, dtype=torch.float64))[0].detach()  # the decision changes at 0
+    cells = square(model)
+    places, ends, owner, classes = decided_pieces(cells)
+    assert len(ends) > 5
+    area = np.zeros(len(cells))
+    for corners, cell, k in zip(np.split(places, ends[:-1]), owner, classes, strict=True):
+        x, y = corners.T
+        area[cell] += (x * np.roll(y, -1) - y * np.roll(x, -1)).sum() / 2
+        at = model(cells.plane.points(corners.mean(axis=0, keepdims=True)))[0]
+        assert (int(at[0] > 0) if outputs == 1 else int(at.argmax())) == k
+    assert np.allclose(area[owner], cells.areas[owner])
 
 
 def test_a_class_has_the_same_colour_whichever_others_are_seen() -> None:

@@ -7,7 +7,7 @@ import { COLOURINGS, type Colouring } from "./colours";
 import { Picker } from "./Picker";
 import { PlanePanel, planeOf } from "./PlanePanel";
 import type { Curves, PlaneEntry, Run } from "./protocol";
-import { RunList } from "./RunList";
+import { RunList, told } from "./RunList";
 import { read, START, written, type Panel, type View } from "./state";
 import "./style.css";
 import type { Transport } from "./transport";
@@ -62,7 +62,7 @@ export function App({ to, addressed }: AppProps) {
     <div class="explorer" data-theme={dark ? "dark" : "light"} data-lm-suppress-shortcuts="true" onKeyDown={keys}>
       <header>
         <h1>regionscope</h1>
-        <p class="about">{first.name}: where the network bends</p>
+        <p class="about">{first.name}: {told(first)}</p>
         <button type="button" onClick={() => setTheme(dark ? "light" : "dark")}>{dark ? "Light" : "Dark"}</button>
       </header>
       {all.length > 1 && <RunList to={to} runs={all} chosen={first.id} onChoose={choose} />}

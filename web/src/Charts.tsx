@@ -28,9 +28,9 @@ export function Charts(props: ChartsProps) {
   return (
     <div class="charts">
       {measures.map((measure) => (
-        <Chart key={measure.name} {...props} title={measure.label} note={measure.exact ? "exact at each point" : "estimated"} lines={measureLines(measure)} accuracies={accuracies} />
+        <Chart key={measure.name} {...props} title={measure.label} note={measure.exact ? "exact at each point" : "estimated"} lines={measureLines(measure, props.dark)} accuracies={accuracies} />
       ))}
-      {losses.length > 0 && <Chart {...props} title="loss" note="" lines={losses.map(scalarLine)} accuracies={accuracies} />}
+      {losses.length > 0 && <Chart {...props} title="loss" note="" lines={losses.map((s, k) => scalarLine(s, k, props.dark))} accuracies={accuracies} />}
       {measures.length + losses.length === 0 && <Chart {...props} title="accuracy" note="" lines={[]} accuracies={accuracies} />}
       {curves.phases && <PhaseWords phases={curves.phases} />}
       <Table curves={curves} />
@@ -54,20 +54,20 @@ interface Line {
   dash: number[];
 }
 
-function measureLines(measure: Measure): Line[] {
+function measureLines(measure: Measure, dark: boolean): Line[] {
   return measure.probes.map((probe, k) => ({
     label: probe.name,
     values: probe.mean,
     low: shifted(probe.mean, probe.std, -BAND),
     high: shifted(probe.mean, probe.std, BAND),
-    hue: probeHue(probe.name, k),
+    hue: probeHue(probe.name, k, dark),
     dash: DASHES[k % DASHES.length]!,
   }));
 }
 
-function scalarLine(scalar: Scalar, k: number): Line {
+function scalarLine(scalar: Scalar, k: number, dark: boolean): Line {
   const probe = scalar.name.split(/[/_]/)[0]!;
-  return { label: scalar.label, values: scalar.values, low: null, high: null, hue: probeHue(probe, k), dash: DASHES[k % DASHES.length]! };
+  return { label: scalar.label, values: scalar.values, low: null, high: null, hue: probeHue(probe, k, dark), dash: DASHES[k % DASHES.length]! };
 }
 
 export function shifted(mean: Values, std: Values | null, by: number): Values | null {
@@ -112,7 +112,7 @@ function Chart(props: ChartsProps & { title: string; note: string; lines: Line[]
           <Key key={line.label} line={line} />
         ))}
         {accuracies.map((scalar, k) => (
-          <Key key={scalar.name} line={accuracyLine(scalar, k)} />
+          <Key key={scalar.name} line={accuracyLine(scalar, k, dark)} />
         ))}
         {lines.some((line) => line.low) && <li>band: ± {BAND} std</li>}
       </ul>
@@ -133,8 +133,8 @@ function Key({ line }: { line: Line }) {
   );
 }
 
-function accuracyLine(scalar: Scalar, k: number): Line {
-  return { ...scalarLine(scalar, k), dash: [1, 3] };
+function accuracyLine(scalar: Scalar, k: number, dark: boolean): Line {
+  return { ...scalarLine(scalar, k, dark), dash: [1, 3] };
 }
 
 function columns(steps: number[], lines: Line[], accuracies: Scalar[], log: boolean): uPlot.AlignedData {
@@ -143,7 +143,7 @@ function columns(steps: number[], lines: Line[], accuracies: Scalar[], log: bool
 }
 
 function options(calls: { current: ChartsProps & { title: string } }, lines: Line[], accuracies: Scalar[], width: number): uPlot.Options {
-  const { log } = calls.current;
+  const { log, dark } = calls.current;
   const colour = (name: string) => getComputedStyle(document.querySelector(".explorer")!).getPropertyValue(name);
   const axis = { stroke: () => colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
   const hidden = { stroke: "transparent", points: { show: false } };
@@ -159,7 +159,7 @@ function options(calls: { current: ChartsProps & { title: string } }, lines: Lin
         hidden,
         hidden,
       ]),
-      ...accuracies.map((s, k) => ({ label: s.label, scale: "share", stroke: scalarLine(s, k).hue, width: 1.5, dash: [1, 3], points: { show: false }, spanGaps: true })),
+      ...accuracies.map((s, k) => ({ label: s.label, scale: "share", stroke: scalarLine(s, k, dark).hue, width: 1.5, dash: [1, 3], points: { show: false }, spanGaps: true })),
     ],
     bands: lines.flatMap((line, k) => (line.low ? [{ series: [3 * k + 3, 3 * k + 2] as [number, number], fill: `${line.hue}22` }] : [])),
     axes: [

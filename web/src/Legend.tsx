@@ -54,7 +54,9 @@ export function Legend({ content, scale, colouring, hidden, decision, dark, onHi
 }
 
 function present(values: ArrayLike<number>, above = 0): number[] {
-  return [...new Set(Array.from(values))].filter((v) => v > above).sort((a, b) => a - b);
+  const found = new Set<number>();
+  for (let i = 0; i < values.length; i++) if (values[i]! > above) found.add(values[i]!);
+  return [...found].sort((a, b) => a - b);
 }
 
 function Stroke({ colour, width = 2 }: { colour: string; width?: number }) {

@@ -13,11 +13,12 @@ interface MarksProps {
   size: [number, number];
   points: Points | null;
   picture: Pictures | null; // null: points are no images
+  labels: { name: string; x: number; y: number }[];
 }
 
 const MOST = 2000; // marks that are drawn
 
-export function Marks({ plane, window, size, points, picture }: MarksProps) {
+export function Marks({ plane, window, size, points, picture, labels }: MarksProps) {
   const at = (x: number, y: number): [number, number] => [
     (size[0] / 2) * (1 + (x - window.x) / window.hx),
     (size[1] / 2) * (1 - (y - window.y) / window.hy),
@@ -29,6 +30,10 @@ export function Marks({ plane, window, size, points, picture }: MarksProps) {
     : [];
   return (
     <svg class="marks" width={size[0]} height={size[1]} aria-hidden="true">
+      {labels.map(({ name, x, y }) => {
+        const place = at(x, y);
+        return inside(place) && <text key={name} class="class" x={place[0]} y={place[1]}>{name}</text>;
+      })}
       {near.map((i) => {
         const [x, y] = at(points!.place[2 * i]!, points!.place[2 * i + 1]!);
         const closeness = 1 - points!.distance[i]! / far;

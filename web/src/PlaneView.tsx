@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Colouring } from "./colours";
-import { classAt, Finder, nearest, sidesOf, unitName } from "./locating";
+import { centresOf, classAt, classLabels, Finder, nearest, sidesOf, unitName } from "./locating";
 import { Marks, type Pictures } from "./Marks";
 import type { Cells, PlaneInfo, Points, Raster, Window } from "./protocol";
 import { Scene, type Look } from "./scene";
@@ -33,6 +33,12 @@ interface Under {
   x: number; // in the plane
   y: number;
   words: [string, string][];
+  spoken: boolean; // to those who use keys
+}
+
+interface Located {
+  finder: Finder;
+  sides: ReturnType<typeof sidesOf>;
 }
 
 const SETTLE = 40; // ms without a change before cells are asked for again: a wheel that turns says so more often
@@ -53,8 +59,10 @@ export function PlaneView(props: PlaneViewProps) {
   const look: Look = useMemo(() => ({ colouring, hidden: new Set(hidden), decision, dark }), [colouring, hidden, decision, dark]);
   const current = useRef(look); // for cells that arrive later
   current.current = look;
-  const finder = useMemo(() => (content?.kind === "cells" ? new Finder(content) : null), [content]);
-  const sides = useMemo(() => (content?.kind === "cells" ? sidesOf(content) : null), [content]);
+  const located = useMemo(() => (content?.kind === "cells" ? once(() => ({ finder: new Finder(content), sides: sidesOf(content) })) : null), [content]);
+
+  const centres = useMemo(() => (content?.kind === "cells" && colouring === "class" ? centresOf(content) : null), [content, colouring]);
+  const labels = centres ? classLabels(content as Cells, centres, window) : [];
 
   useLayoutEffect(() => {
     const element = canvas.current!;
@@ -78,7 +86,8 @@ export function PlaneView(props: PlaneViewProps) {
   const loadedKey = useRef("");
   const moved = useRef(-Infinity); // when cells were wanted last
   const there = content && loadedKey.current === key && (!props.recomputed || suffices(content.window, window, content.kind === "cells"));
-  useEffect(() => {
+  // before the browser paints: the server works while the old cells are drawn
+  useLayoutEffect(() => {
     if (there || !scene.current || size[0] === 1) return;
     const stop = new AbortController();
     setWaiting(true);
@@ -96,7 +105,6 @@ export function PlaneView(props: PlaneViewProps) {
       }
       setWaiting(false);
     };
-    // a single step asks at once, before the old cells are painted: the server works meanwhile
     const still = performance.now() - moved.current > SETTLE;
     moved.current = performance.now();
     const timer = still ? undefined : setTimeout(load, SETTLE);
@@ -107,11 +115,11 @@ export function PlaneView(props: PlaneViewProps) {
     };
   }, [there, key, window.x, window.y, window.hx, window.hy, size[0]]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     scene.current?.paint(look);
     if (content && scene.current) props.onLoaded(content, scene.current);
   }, [look]);
-  useEffect(() => scene.current?.draw(window, look), [content, look, window.x, window.y, window.hx, window.hy, size]);
+  useLayoutEffect(() => scene.current?.draw(window, look), [content, look, window.x, window.y, window.hx, window.hy, size]);
 
   const place = (event: { clientX: number; clientY: number }): [number, number] => {
     const box = canvas.current!.getBoundingClientRect();
@@ -121,9 +129,9 @@ export function PlaneView(props: PlaneViewProps) {
   const pan = (u: number, v: number) =>
     props.onViewport({ ...viewport, x: viewport.x - u * window.hx, y: viewport.y - v * window.hy });
 
-  const hover = (u: number, v: number) => {
+  const hover = (u: number, v: number, spoken = false) => {
     const [x, y] = [window.x + u * window.hx, window.y + v * window.hy];
-    setUnder(content ? { x, y, words: described(content, finder, sides, x, y) } : null);
+    setUnder(content ? { x, y, words: described(content, located, x, y), spoken } : null);
   };
   const gestures = useGestures({ place, pan, zoom, hover });
 
@@ -152,7 +160,7 @@ export function PlaneView(props: PlaneViewProps) {
     if (!act || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     act();
-    hover(0, 0);
+    hover(0, 0, true);
   };
 
   const summary = content ? summarised(content) : waiting ? "computing regions" : "";
@@ -169,7 +177,7 @@ export function PlaneView(props: PlaneViewProps) {
           {...gestures}
           onPointerLeave={() => setUnder(null)}
         />
-        <Marks plane={plane} window={window} size={size} points={props.showImages ? props.points : null} picture={props.picture} />
+        <Marks plane={plane} window={window} size={size} points={props.showImages ? props.points : null} picture={props.picture} labels={labels} />
         {under && <div class="crosshair" aria-hidden="true" style={crosshair(under, window)} />}
         {waiting && <div class="waiting" role="status">computing…</div>}
         {message && <p class="message" role="alert">{message}</p>}
@@ -185,7 +193,7 @@ export function PlaneView(props: PlaneViewProps) {
       <figcaption>
         <strong>step {props.step.toLocaleString("en")}</strong> <span aria-live="polite">{summary}</span>
         <span class="window"> shown: {extent(window)}{props.viewport ? `, ${number(whole(plane).h / viewport.h)}×` : ""}</span>
-        <dl class="under">
+        <dl class="under" aria-live={under?.spoken ? "polite" : "off"}>
           {(under?.words ?? []).map(([name, value]) => (
             <div key={name}>
               <dt>{name}</dt>
@@ -218,7 +226,7 @@ function extent({ hx, hy }: Window): string {
 }
 
 /** What is under a place of the plane, in words. */
-function described(content: Cells | Raster, finder: Finder | null, sides: ReturnType<typeof sidesOf> | null, x: number, y: number): [string, string][] {
+function described(content: Cells | Raster, located: (() => Located) | null, x: number, y: number): [string, string][] {
   const { scale } = content.window;
   const [u, v] = [(x - content.window.x) / scale, (y - content.window.y) / scale];
   const named = (k: number) => content.classes[k] ?? String(k);
@@ -232,18 +240,25 @@ function described(content: Cells | Raster, finder: Finder | null, sides: Return
     if (content.class) found.push(["class", named(content.class[row * columns + column]!)]);
     return found;
   }
-  const cell = finder!.at(u, v);
+  const { finder, sides } = located!();
+  const cell = finder.at(u, v);
   if (cell < 0) return [];
   const words: [string, string][] = [["area", number(content.area[cell]! * scale * scale)]];
   if (content.class) words.push(["class", named(classAt(content, cell, u, v))]);
   if (content.gradient) words.push(["gradient norm", number(content.gradient[cell]!)]);
-  const near = nearest(content, sides!, cell, u, v);
+  const near = nearest(content, sides, cell, u, v);
   if (near) {
     const site = content.sites[content.edge_site[near.edge]!]!;
     words.push(["nearest boundary", number(near.distance * scale)]);
     words.push(["its unit", `${unitName(content.edge_unit[near.edge]!, site.shape)} of ${site.name} (${site.kind}, layer ${content.edge_layer[near.edge]})`]);
   }
   return words;
+}
+
+/** What a function finds, looked for when it is first asked for: nobody waits for it who only zooms. */
+function once<T>(find: () => T): () => T {
+  let found: T | undefined;
+  return () => (found ??= find());
 }
 
 function crosshair(under: Under, window: Window) {

@@ -36,7 +36,8 @@ export function RunList({ to, runs, chosen, onChoose }: RunListProps) {
 
 const MARKS: Record<string, string> = { running: "▶", finished: "✓", stopped: "❚❚", failed: "✕", killed: "✕", incomplete: "…" };
 
-function told(run: Run): string {
+/** How a run is doing, in words. */
+export function told(run: Run): string {
   const far = run.state === "given" ? "a model" : `${MARKS[run.state] ?? "●"} ${run.state}`;
   const step = run.step === null ? "" : `, step ${run.step.toLocaleString("en")}${run.steps ? ` of ${run.steps.toLocaleString("en")}` : ""}`;
   return `${far}${step}, ${count(run.records, "record")}${run.reason ? `: ${run.reason}` : ""}`;

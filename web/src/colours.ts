@@ -8,8 +8,14 @@ export const HUES: Record<string, string> = { train: "#7b3fa0", test: "#e66f00",
 const OTHERS = ["#1b8a6b", "#b8437f", "#777777", "#8c6d1f"];
 export const BOUNDARY = "#d62728";
 
-export function probeHue(name: string, number: number): string {
-  return HUES[name] ?? OTHERS[number % OTHERS.length]!;
+/** The colour of a probe's curves; lighter on a dark ground, where purple is hard to see. */
+export function probeHue(name: string, number: number, dark: boolean): string {
+  const hue = HUES[name] ?? OTHERS[number % OTHERS.length]!;
+  return dark ? `#${mixed(rgb(hue), [255, 255, 255], 0.4).map((c) => Math.round(c).toString(16).padStart(2, "0")).join("")}` : hue;
+}
+
+export function rgb(hex: string): RGB {
+  return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)) as RGB;
 }
 
 // ten classes that can be told apart, after Okabe and Ito, then by hue
@@ -80,32 +86,51 @@ const paler = (c: RGB, dark: boolean): RGB => mixed(c, dark ? [22, 24, 29] : [25
 export function cellColours(cells: Cells, colouring: Colouring, dark: boolean): { rgba: Uint8Array; scale: Scale | null } {
   const pieces = cells.piece_class ?? new Int16Array(0);
   const rgba = new Uint8Array(4 * (cells.cells + pieces.length));
-  pieces.forEach((k, i) => rgba.set([...paler(classColour(k), dark), 255], 4 * (cells.cells + i)));
-  const paint = (colour: (i: number) => RGB) => {
-    for (let i = 0; i < cells.cells; i++) rgba.set([...colour(i), 255], 4 * i);
+  const paint = (from: number, count: number, colour: (i: number) => RGB) => {
+    for (let i = 0; i < count; i++) put(rgba, from + i, colour(i));
   };
   const scaled = (values: ArrayLike<number>, unit: number, label: string): Scale => {
     const { low, high } = limits(values);
-    const span = Math.log(high / low) || 1;
-    paint((i) => paler(ramp(Math.log(Math.max(values[i]!, low) / low) / span), dark));
+    const shade = shading(low, high, dark);
+    paint(0, cells.cells, (i) => shade(values[i]!));
     return { low: low * unit, high: high * unit, log: true, label };
   };
+  const palette = (size: number, colour: (k: number) => RGB) => Array.from({ length: size }, (_, k) => paler(colour(k), dark));
+  const classes = palette(cells.classes.length, classColour);
+  const layers = palette(cells.layers + 1, (layer) => layerColour(Math.max(layer, 1), cells.layers, dark));
   const { scale } = cells.window;
+  paint(cells.cells, pieces.length, (i) => classes[pieces[i]!]!);
   if (colouring === "gradient" && cells.gradient) return { rgba, scale: scaled(cells.gradient, 1, "gradient norm") };
   if (colouring === "size") return { rgba, scale: scaled(cells.area, scale * scale, "area of the region") };
-  if (colouring === "class" && cells.class) paint((i) => paler(classColour(cells.class![i]!), dark));
-  else if (colouring === "pattern") paint((i) => paler(hue(cells.pattern[i]! / 2 ** 32, 0.6, 0.55), dark));
-  else if (colouring === "layer") paint((i) => paler(layerColour(Math.max(cells.layer[i]!, 1), cells.layers, dark), dark));
-  else paint(() => (dark ? [28, 31, 37] : [250, 250, 248]));
+  if (colouring === "class" && cells.class) paint(0, cells.cells, (i) => classes[cells.class![i]!]!);
+  else if (colouring === "pattern") paint(0, cells.cells, (i) => paler(hue(cells.pattern[i]! / 2 ** 32, 0.6, 0.55), dark));
+  else if (colouring === "layer") paint(0, cells.cells, (i) => layers[cells.layer[i]!]!);
+  else paint(0, cells.cells, () => (dark ? [28, 31, 37] : [250, 250, 248]));
   return { rgba, scale: null };
+}
+
+function put(rgba: Uint8Array, at: number, [r, g, b]: RGB): void {
+  rgba[4 * at] = r;
+  rgba[4 * at + 1] = g;
+  rgba[4 * at + 2] = b;
+  rgba[4 * at + 3] = 255;
+}
+
+const SHADES = 256;
+
+/** The colours of numbers on a logarithmic scale. */
+function shading(low: number, high: number, dark: boolean): (value: number) => RGB {
+  const shades = Array.from({ length: SHADES }, (_, k) => paler(ramp(k / (SHADES - 1)), dark));
+  const unit = (SHADES - 1) / (Math.log(high / low) || 1);
+  return (value) => shades[Math.min(Math.round(unit * Math.log(Math.max(value, low) / low)), SHADES - 1) || 0]!;
 }
 
 /** RGBA of every pixel of a raster, and its scale. */
 export function rasterColours(raster: Raster, dark: boolean): { rgba: Uint8Array; scale: Scale } {
   const { low, high } = limits(raster.values);
   const rgba = new Uint8Array(4 * raster.values.length);
-  const span = Math.log(high / low) || 1;
-  raster.values.forEach((v, i) => rgba.set([...paler(ramp(Math.log(Math.max(v, low) / low) / span), dark), 255], 4 * i));
+  const shade = shading(low, high, dark);
+  raster.values.forEach((v, i) => put(rgba, i, shade(v)));
   const unit = raster.quantity === "boundary_density" ? 1 / raster.window.scale : 1;
   return { rgba, scale: { low: low * unit, high: high * unit, log: true, label: raster.label } };
 }

@@ -1,6 +1,6 @@
 // Which cell is under the cursor, and what is next to it. Cells are convex, so a look at their sides tells.
 
-import type { Cells } from "./protocol";
+import type { Cells, Window } from "./protocol";
 
 const BUCKETS = 64;
 
@@ -81,6 +81,33 @@ export function classAt(cells: Cells, cell: number, x: number, y: number): numbe
     if ([...Array(n).keys()].every(left)) return cells.piece_class![i]!;
   }
   return cells.class![cell]!;
+}
+
+/** The mean corner of every cell, in plane coordinates. */
+export function centresOf(cells: Cells): Float64Array {
+  const { offsets, corners, vertices, window } = cells;
+  const found = new Float64Array(2 * cells.cells);
+  for (let i = 0; i < cells.cells; i++) {
+    const share = window.scale / (offsets[i + 1]! - offsets[i]!);
+    [found[2 * i], found[2 * i + 1]] = [window.x, window.y];
+    for (let k = offsets[i]!; k < offsets[i + 1]!; k++) {
+      found[2 * i]! += share * vertices[2 * corners[k]!]!;
+      found[2 * i + 1]! += share * vertices[2 * corners[k]! + 1]!;
+    }
+  }
+  return found;
+}
+
+const INSIDE = 0.92; // of a window: a name there is not cut off
+
+/** A name in the middle of the largest visible cell of each class: what colours say, without them. */
+export function classLabels(cells: Cells, centres: Float64Array, window: Window): { name: string; x: number; y: number }[] {
+  const largest = new Map<number, number>();
+  cells.class?.forEach((k, i) => {
+    const far = Math.max(Math.abs(centres[2 * i]! - window.x) / window.hx, Math.abs(centres[2 * i + 1]! - window.y) / window.hy);
+    if (far < INSIDE && cells.area[i]! > (cells.area[largest.get(k) ?? -1] ?? 0)) largest.set(k, i);
+  });
+  return [...largest].map(([k, i]) => ({ name: cells.classes[k] ?? String(k), x: centres[2 * i]!, y: centres[2 * i + 1]! }));
 }
 
 export interface Nearest {

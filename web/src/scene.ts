@@ -1,9 +1,9 @@
 // Draws cells with WebGL 2: filled polygons, boundaries by layer, the decision boundary; or a raster.
 
-import { BOUNDARY, cellColours, layerColour, rasterColours, type Colouring, type RGB, type Scale } from "./colours";
+import { BOUNDARY, cellColours, layerColour, rasterColours, rgb, type Colouring, type RGB, type Scale } from "./colours";
 import type { Cells, Raster, Window } from "./protocol";
 
-const TEXELS = 2048; // cells a row of the texture of colours
+const TEXELS = 2048; // a row of a texture: colours of cells, ends of edges
 
 const FILL = `#version 300 es
 precision highp float;
@@ -18,28 +18,25 @@ void main() {
   gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0);
 }`;
 
+// Six corners an edge out of a table, not instances: software renderers draw those one by one.
 const LINE = `#version 300 es
 precision highp float;
-layout(location = 0) in vec4 ends; // of an edge
-layout(location = 1) in float layer;
+precision highp sampler2D;
+uniform sampler2D ends; // of an edge each
 uniform vec4 map;
 uniform vec2 pixel; // half the canvas in pixels
-uniform vec4 colours[64];
 uniform float width;
-flat out vec4 colour;
 out float across;
 void main() {
-  vec2 a = ends.xy * map.xy + map.zw, b = ends.zw * map.xy + map.zw;
+  int edge = gl_VertexID / 6, corner = gl_VertexID % 6;
+  bool end = corner == 2 || corner == 3 || corner == 5, left = corner == 1 || corner >= 4;
+  vec4 both = texelFetch(ends, ivec2(edge % ${TEXELS}, edge / ${TEXELS}), 0);
+  vec2 a = both.xy * map.xy + map.zw, b = both.zw * map.xy + map.zw;
   vec2 along = (b - a) * pixel;
   float size = length(along);
   vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);
-  bool end = gl_VertexID == 1 || gl_VertexID == 3;
-  across = gl_VertexID < 2 ? -1.0 : 1.0;
-  colour = colours[int(layer)];
-  float thick = colour.a > 0.0 ? 0.5 * width * colour.a + 0.5 : 0.0;
-  across *= thick;
+  across = (0.5 * width + 0.5) * (left ? 1.0 : -1.0);
   gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);
-  colour = vec4(colour.rgb, thick);
 }`;
 
 const FLAT = `#version 300 es
@@ -50,12 +47,13 @@ void main() { shown = colour; }`;
 
 const SMOOTH = `#version 300 es
 precision highp float;
-flat in vec4 colour; // alpha is half the thickness
+uniform vec3 colour;
+uniform float width;
 in float across;
 out vec4 shown;
 void main() {
-  float cover = clamp(colour.a - abs(across), 0.0, 1.0);
-  shown = vec4(colour.rgb * cover, cover);
+  float cover = clamp(0.5 * width + 0.5 - abs(across), 0.0, 1.0);
+  shown = vec4(colour * cover, cover);
 }`;
 
 const PICTURE = `#version 300 es
@@ -85,12 +83,17 @@ interface Loaded {
   fills: WebGLVertexArrayObject;
   corners: number; // indices of triangles of cells
   pieces: number; // and of those with pieces of cells by their class over them
-  lines: WebGLVertexArrayObject | null;
-  edges: number;
-  decision: WebGLVertexArrayObject | null;
-  segments: number;
+  strokes: Stroke[];
+  ends: WebGLTexture | null; // of all strokes
   colours: WebGLTexture;
   buffers: WebGLBuffer[];
+}
+
+/** Edges that look alike: those of a layer, or the decision boundary. */
+interface Stroke {
+  layer: number | "decision";
+  first: number;
+  count: number;
 }
 
 export class Scene {
@@ -102,7 +105,7 @@ export class Scene {
   scale: Scale | null = null; // of the colours that are shown
 
   constructor(readonly canvas: HTMLCanvasElement) {
-    const gl = canvas.getContext("webgl2", { antialias: true, preserveDrawingBuffer: true, premultipliedAlpha: true });
+    const gl = canvas.getContext("webgl2", { antialias: false, preserveDrawingBuffer: true, premultipliedAlpha: true });
     if (!gl) throw new Error("this browser has no WebGL 2, which the explorer draws with");
     this.gl = gl;
     this.fill = program(gl, FILL, FLAT);
@@ -163,19 +166,17 @@ export class Scene {
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     use(this.line);
-    const ratio = devicePixelRatio || 1;
+    gl.bindVertexArray(null);
+    gl.bindTexture(gl.TEXTURE_2D, loaded.ends);
     gl.uniform2f(gl.getUniformLocation(this.line, "pixel"), canvas.width / 2, canvas.height / 2);
-    this.strokes(loaded.lines!, loaded.edges, lineColours(loaded.content, look), ratio);
-    if (look.decision && loaded.decision) this.strokes(loaded.decision, loaded.segments, [rgba(BOUNDARY)], 2.5 * ratio);
+    for (const { layer, first, count } of loaded.strokes) {
+      if (layer === "decision" ? !look.decision : look.hidden.has(layer)) continue;
+      const [colour, width] = pen(layer, loaded.content.layers, look.dark);
+      gl.uniform3f(gl.getUniformLocation(this.line, "colour"), colour[0] / 255, colour[1] / 255, colour[2] / 255);
+      gl.uniform1f(gl.getUniformLocation(this.line, "width"), width * (devicePixelRatio || 1));
+      gl.drawArrays(gl.TRIANGLES, 6 * first, 6 * count);
+    }
     gl.disable(gl.BLEND);
-  }
-
-  private strokes(lines: WebGLVertexArrayObject, count: number, colours: number[][], width: number): void {
-    const { gl } = this;
-    gl.bindVertexArray(lines);
-    gl.uniform4fv(gl.getUniformLocation(this.line, "colours"), new Float32Array(colours.flat()));
-    gl.uniform1f(gl.getUniformLocation(this.line, "width"), width);
-    gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, count);
   }
 
   private loadedCells(cells: Cells): Loaded {
@@ -197,30 +198,11 @@ export class Scene {
     gl.enableVertexAttribArray(1);
     gl.vertexAttribIPointer(1, 1, gl.UNSIGNED_INT, 0, 0);
     buffer(gl.ELEMENT_ARRAY_BUFFER, triangles);
-    const strokes = (ends: Float32Array<ArrayBuffer>, layers: Uint8Array<ArrayBuffer>) => {
-      const lines = gl.createVertexArray();
-      gl.bindVertexArray(lines);
-      buffer(gl.ARRAY_BUFFER, ends);
-      gl.enableVertexAttribArray(0);
-      gl.vertexAttribPointer(0, 4, gl.FLOAT, false, 0, 0);
-      gl.vertexAttribDivisor(0, 1);
-      buffer(gl.ARRAY_BUFFER, layers);
-      gl.enableVertexAttribArray(1);
-      gl.vertexAttribPointer(1, 1, gl.UNSIGNED_BYTE, false, 0, 0);
-      gl.vertexAttribDivisor(1, 1);
-      return lines;
-    };
-    const edges = cells.edge_layer.length;
-    const ends = new Float32Array(4 * edges);
-    for (let k = 0; k < 2 * edges; k++) {
-      ends[2 * k] = cells.vertices[2 * cells.edge_vertices[k]!]!;
-      ends[2 * k + 1] = cells.vertices[2 * cells.edge_vertices[k]! + 1]!;
-    }
-    const lines = strokes(ends, cells.edge_layer.slice());
-    const segments = (cells.decision?.length ?? 0) / 4;
-    const decision = segments ? strokes(cells.decision!.slice(), new Uint8Array(segments)) : null;
     gl.bindVertexArray(null);
-    return { content: cells, fills, corners: ofCells, pieces: triangles.length, lines, edges, decision, segments, colours: texture(gl, gl.NEAREST), buffers };
+    const { places: both, strokes } = ends(cells);
+    const table = texture(gl, gl.NEAREST);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA32F, TEXELS, both.length / 4 / TEXELS, 0, gl.RGBA, gl.FLOAT, both);
+    return { content: cells, fills, corners: ofCells, pieces: triangles.length, strokes, ends: table, colours: texture(gl, gl.NEAREST), buffers };
   }
 
   private loadedRaster(raster: Raster): Loaded {
@@ -235,16 +217,15 @@ export class Scene {
     gl.enableVertexAttribArray(0);
     gl.vertexAttribPointer(0, 2, gl.FLOAT, false, 0, 0);
     gl.bindVertexArray(null);
-    const none = { lines: null, edges: 0, decision: null, segments: 0 };
-    return { content: raster, fills, corners: 4, pieces: 4, ...none, colours: texture(gl, gl.LINEAR), buffers: [made] };
+    return { content: raster, fills, corners: 4, pieces: 4, strokes: [], ends: null, colours: texture(gl, gl.LINEAR), buffers: [made] };
   }
 
   private unload(): void {
     const { gl, loaded } = this;
     if (!loaded) return;
     loaded.buffers.forEach((made) => gl.deleteBuffer(made));
-    [loaded.fills, loaded.lines, loaded.decision].forEach((made) => gl.deleteVertexArray(made));
-    gl.deleteTexture(loaded.colours);
+    gl.deleteVertexArray(loaded.fills);
+    [loaded.colours, loaded.ends].forEach((made) => gl.deleteTexture(made));
     this.loaded = null;
   }
 }
@@ -283,19 +264,36 @@ export function fans(cells: Cells): {
   return { places, owners, triangles, ofCells };
 }
 
-/** The colour of each layer's boundaries; alpha is how thick they are, 0 if hidden. Deeper layers are thinner. */
-function lineColours(cells: Cells, look: Look): number[][] {
-  const made: number[][] = [[0, 0, 0, 0]]; // the rim
-  for (let layer = 1; layer <= Math.min(cells.layers, 63); layer++) {
-    const colour: RGB = layerColour(layer, cells.layers, look.dark);
-    const thick = 1.3 - (0.8 * (layer - 1)) / Math.max(1, cells.layers - 1);
-    made.push([...colour.map((c) => c / 255), look.hidden.has(layer) ? 0 : thick]);
+/** The ends of all edges but the rim, and of the decision boundary, filled up to whole rows of a texture: deep layers first, so that the first is on top. */
+export function ends(cells: Cells): { places: Float32Array<ArrayBuffer>; strokes: Stroke[] } {
+  const { vertices, edge_vertices, edge_layer } = cells;
+  const counts = new Uint32Array(256);
+  for (const layer of edge_layer) counts[layer]!++;
+  const [strokes, next, segments] = [[] as Stroke[], new Uint32Array(256), (cells.decision?.length ?? 0) / 4];
+  let total = 0;
+  for (let layer = 255; layer > 0; layer--) {
+    next[layer] = total;
+    if (counts[layer]) strokes.push({ layer, first: total, count: counts[layer]! });
+    total += counts[layer]!;
   }
-  return made;
+  if (segments) strokes.push({ layer: "decision", first: total, count: segments });
+  const places = new Float32Array(4 * TEXELS * Math.max(1, Math.ceil((total + segments) / TEXELS)));
+  for (let e = 0; e < edge_layer.length; e++) {
+    if (edge_layer[e] === 0) continue;
+    const [at, a, b] = [4 * next[edge_layer[e]!]!++, 2 * edge_vertices[2 * e]!, 2 * edge_vertices[2 * e + 1]!];
+    places[at] = vertices[a]!;
+    places[at + 1] = vertices[a + 1]!;
+    places[at + 2] = vertices[b]!;
+    places[at + 3] = vertices[b + 1]!;
+  }
+  if (cells.decision) places.set(cells.decision, 4 * total);
+  return { places, strokes };
 }
 
-function rgba(hex: string): number[] {
-  return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16) / 255).concat(1);
+/** The colour and thickness of lines: deeper layers are thinner. */
+function pen(layer: number | "decision", layers: number, dark: boolean): [RGB, number] {
+  if (layer === "decision") return [rgb(BOUNDARY), 2.5];
+  return [layerColour(layer, layers, dark), 1.3 - (0.8 * (layer - 1)) / Math.max(1, layers - 1)];
 }
 
 function texture(gl: WebGL2RenderingContext, filter: number): WebGLTexture {

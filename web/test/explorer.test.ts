@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { changed } from "../src/answers";
 import { fromAxis, onAxis, shifted } from "../src/Charts";
-import { cellColours, limits, rasterColours } from "../src/colours";
+import { cellColours, limits, probeHue, rasterColours } from "../src/colours";
 import { csvOf, svgOf } from "../src/downloads";
-import { classAt, Finder, nearest, sidesOf, toSegment, unitName } from "../src/locating";
+import { centresOf, classAt, classLabels, Finder, nearest, sidesOf, toSegment, unitName } from "../src/locating";
 import { planeOf } from "../src/PlanePanel";
 import { block, type Cells, type PlaneInfo, type Raster, type Run } from "../src/protocol";
-import { fans } from "../src/scene";
+import { ends, fans } from "../src/scene";
 import { read, START, written } from "../src/state";
 import { address, notebook, Refusal, refusal, stored } from "../src/transport";
 import { contains, suffices, visible, wanted, whole, zoomed } from "../src/viewport";
@@ -46,6 +46,11 @@ describe("locating", () => {
   it("tells the class on each side of a decision inside a cell", () => {
     expect([classAt(cells, 0, -0.5, 0), classAt(cells, 1, 0.9, -0.5), classAt(cells, 1, 0.1, 0.5)]).toEqual([0, 0, 1]);
   });
+  it("puts the name of each class into its largest cell", () => {
+    const centres = centresOf(cells);
+    expect(classLabels(cells, centres, { ...cells.window, x: 3.4, hx: 0.3 }).map(({ name }) => name)).toEqual(["dog"]); // of those in sight
+    expect(classLabels(cells, centres, cells.window).map(({ x, y }) => finder.at((x - 3) / 0.5, (y - 4) / 0.5))).toEqual([0, 1]);
+  });
   it("names units in the shape of their site", () => {
     expect([unitName(5, [2, 4]), unitName(5, [8])]).toEqual(["(1, 1)", "5"]);
   });
@@ -58,6 +63,20 @@ describe("triangles", () => {
     expect([...triangles.subarray(ofCells)]).toEqual([8, 9, 10, 11, 12, 13]); // pieces of the second cell
     expect([...owners]).toEqual([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
     expect([...places.subarray(16, 18)]).toEqual([0, -1]);
+  });
+});
+
+describe("lines", () => {
+  it("are the ends of boundaries by layer, then of the decision boundary, without the rim", () => {
+    const { places, strokes } = ends(cells);
+    expect(strokes).toEqual([{ layer: 1, first: 0, count: 1 }, { layer: "decision", first: 1, count: 1 }]);
+    const [a, b] = [...cells.edge_vertices.subarray(0, 2)].map((k) => [...cells.vertices.subarray(2 * k, 2 * k + 2)]);
+    expect([...places.subarray(0, 8)]).toEqual([...a!, ...b!, ...cells.decision!]);
+    expect(places.length % (4 * 2048)).toBe(0); // whole rows of a texture
+  });
+  it("of deep layers come first, so that those of the first are on top", () => {
+    const deep = { ...cells, edge_layer: cells.edge_layer.map((layer, e) => (e ? layer || 3 : layer)), decision: undefined };
+    expect(ends(deep).strokes).toEqual([{ layer: 3, first: 0, count: cells.edge_layer.length - 1 }, { layer: 1, first: cells.edge_layer.length - 1, count: 1 }]);
   });
 });
 
@@ -149,6 +168,9 @@ describe("colours", () => {
     expect(rgba.length).toBe(4 * (2 + 2)); // pieces have their class in any case
     expect(cellColours(cells, "class", false).scale).toBeNull();
     expect(cellColours(cells, "size", true).scale!.high).toBeCloseTo(0.5);
+  });
+  it("of curves are lighter on a dark ground", () => {
+    expect([probeHue("train", 0, false), probeHue("train", 0, true)]).toEqual(["#7b3fa0", "#b08cc6"]);
   });
   it("leave zeros and infinities out of scales", () => {
     expect(limits([0, 1e-30, 2, Infinity])).toEqual({ low: 2e-6, high: 2 });

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from regionscope.app.windows import Window
 from regionscope.files import plain
-from regionscope.geometry import maps
+from regionscope.geometry import maps, traversals
 from regionscope.geometry.patterns import pattern_codes
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.predicates import rounding_bound
-from regionscope.geometry.subdivision import mean_corners
 from regionscope.plots.planes import decided_pieces
 from regionscope.types import Floats
 
@@ -100,16 +99,14 @@ def cells_arrays(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
 
 def _decided(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
     """What the outputs tell."""
-    boundary = cells.decision_boundary()
-    pieces, cell, classes = decided_pieces(cells)
-    places = np.concatenate([np.empty((0, 2)), *pieces])
+    boundary, (places, ends, cell, classes) = cells.decision_boundary(), decided_pieces(cells)
     return {
         "class": cells.classes.astype(np.int16),
         "gradient": _slope_norms(cells).astype(np.float32),
         "decision": window.relative(boundary.segments).astype(np.float32),
         "decision_classes": boundary.classes.astype(np.int16),
         "decision_cell": boundary.cell.astype(np.uint32),
-        "piece_offsets": np.cumsum([0, *map(len, pieces)]).astype(np.uint32),
+        "piece_offsets": np.array([0, *ends], np.uint32),
         "piece_places": window.relative(places).astype(np.float32),
         "piece_cell": cell.astype(np.uint32),
         "piece_class": classes.astype(np.int16),
@@ -131,20 +128,9 @@ def _slope_norms(cells: PlaneCells) -> Floats:
     rounding would show, the network is differentiated, if it is known.
     """
     assert cells.outputs is not None
-    sizes, starts = np.diff(cells.offsets), cells.offsets[:-1]
-    means = mean_corners(cells.outputs, cells.offsets, cells.corners)
-    places = cells.vertices[cells.corners] - np.repeat(cells.centres, sizes, axis=0)  # (c, 2)
-    values = cells.outputs[cells.corners] - np.repeat(means, sizes, axis=0)  # (c, k)
-    spread = np.add.reduceat(places[:, :, None] * places[:, None], starts)  # (n, 2, 2)
-    along = np.add.reduceat(places[:, :, None] * values[:, None], starts)  # (n, 2, k)
-    with np.errstate(all="ignore"):
-        xx, xy, yy = spread[:, 0, 0, None], spread[:, 0, 1, None], spread[:, 1, 1, None]
-        area = xx * yy - xy * xy
-        slopes = np.hstack([yy * along[:, 0] - xy * along[:, 1], xx * along[:, 1] - xy * along[:, 0]]) / area
-        norms = np.linalg.norm(slopes, axis=1)
-        narrow = np.sqrt(np.maximum(area, 0) / (xx + yy))[:, 0]  # about the smaller half-width of a cell
-        sure = rounding_bound(cells.outputs) <= PRECISE * norms * narrow
-        sure &= rounding_bound(cells.vertices) <= PRECISE * narrow
+    norms, widths = traversals.map_norms(cells.vertices, cells.outputs, cells.offsets, cells.corners)
+    sure = rounding_bound(cells.outputs) <= PRECISE * norms * widths
+    sure &= rounding_bound(cells.vertices) <= PRECISE * widths
     if not sure.all() and cells.network is not None:
         shape = cells.network.input_shape
         points = cells.plane.points(cells.centres[~sure]).reshape(-1, *shape)

@@ -134,6 +134,23 @@ def through_cells(xy, f, offsets, corners, tolerance):
 
 
 @njit(cache=True, nogil=True)
+def realms(xy, f, offsets, corners, cells, tolerance):
+    """Some cells, cut where the largest output changes: all corners (x, y), where each piece ends, (cell, output)."""
+    places, ends, owners = [(0.0, 0.0)][:0], [0][:0], [(0, 0)][:0]
+    for cell in cells:
+        mine = corners[offsets[cell] : offsets[cell + 1]]
+        different = np.unique(_leaders(f, mine, _contenders(f, mine, tolerance), tolerance))
+        for n in range(len(different)):
+            rows = _realm(xy, f, mine, different, n, tolerance)
+            if len(rows) > 2:
+                for row in rows:
+                    places.append((row[0], row[1]))
+                ends.append(len(places))
+                owners.append((cell, different[n]))
+    return places, ends, owners
+
+
+@njit(cache=True, nogil=True)
 def stretch(f, u, v, k, others, tolerance):
     """The part [low, high] of the way from vertex u to vertex v on which no other output is larger than output k."""
     low, high = 0.0, 1.0

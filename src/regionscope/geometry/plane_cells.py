@@ -189,6 +189,11 @@ class PlaneCells(Cells):
         """Where the decision changes, exactly, for any number of outputs; see `DecisionBoundary`."""
         if self.outputs is None:
             raise ValueError("these cells stop at a layer: the network's output is not affine in them")
+        return self._decision_boundary
+
+    @cached_property
+    def _decision_boundary(self) -> DecisionBoundary:
+        assert self.outputs is not None
         single = self.outputs.shape[1] == 1
         f = np.pad(self.outputs, ((0, 0), (0, 1))) if single else self.outputs  # a single output competes with zero
         cells, tolerance = (self.vertices, f, self.offsets, self.corners), rounding_bound(f)

@@ -72,6 +72,38 @@ def loops(start, origin, after):
 
 
 @njit(cache=True, nogil=True)
+def map_norms(xy, values, offsets, corners):
+    """Frobenius norms of the affine maps that have these values at the corners of cells, and how wide cells are.
+
+    By least squares over the corners; the width is about half of the smaller one. Both are 0 if all lie on one line.
+    """
+    norms, widths = np.zeros(len(offsets) - 1), np.zeros(len(offsets) - 1)
+    for cell in range(len(norms)):
+        mine = corners[offsets[cell] : offsets[cell + 1]]
+        x, y, uu, uv, vv = 0.0, 0.0, 0.0, 0.0, 0.0
+        for c in mine:
+            x += xy[c, 0] / len(mine)
+            y += xy[c, 1] / len(mine)
+        for c in mine:
+            u, v = xy[c, 0] - x, xy[c, 1] - y
+            uu, uv, vv = uu + u * u, uv + u * v, vv + v * v
+        spread = uu * vv - uv * uv
+        if not spread > 0:
+            continue
+        squares = 0.0
+        for k in range(values.shape[1]):
+            mean, along, up = 0.0, 0.0, 0.0
+            for c in mine:
+                mean += values[c, k] / len(mine)
+            for c in mine:
+                along += (xy[c, 0] - x) * (values[c, k] - mean)
+                up += (xy[c, 1] - y) * (values[c, k] - mean)
+            squares += ((vv * along - uv * up) / spread) ** 2 + ((uu * up - uv * along) / spread) ** 2
+        norms[cell], widths[cell] = np.sqrt(squares), np.sqrt(spread / (uu + vv))
+    return norms, widths
+
+
+@njit(cache=True, nogil=True)
 def ancestors(source, known):
     """The cell, among the first `known`, that each cell was cut from."""
     found = np.empty(len(source), np.int32)

@@ -13,8 +13,10 @@ from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from regionscope.geometry import decision
 from regionscope.geometry.patterns import PatternTable, pattern_codes
 from regionscope.geometry.plane_cells import PlaneCells
+from regionscope.geometry.predicates import rounding_bound
 from regionscope.plots.marks import draw_points
 from regionscope.plots.style import (
     BOUNDARY,
@@ -161,45 +163,23 @@ def _fill_by_class(cells: PlaneCells, ax: Axes) -> list[Artist]:
 
 def _decided_polygons(cells: PlaneCells) -> tuple[list[Floats], Indices]:
     """The cells, those in which the largest output changes cut there, and the class of each piece."""
-    pieces, cut, classes = decided_pieces(cells)
+    places, ends, cut, classes = decided_pieces(cells)
     whole = np.ones(len(cells), bool)
     whole[cut] = False
     polygons = [polygon for polygon, kept in zip(cells.polygons, whole, strict=True) if kept]
-    return [*polygons, *pieces], np.concatenate([cells.classes[whole], classes])
+    return [*polygons, *np.split(places, ends[:-1])[: len(ends)]], np.concatenate([cells.classes[whole], classes])
 
 
-def decided_pieces(cells: PlaneCells) -> tuple[list[Floats], Indices, Indices]:
-    """The cells in which the largest output changes, cut there: the pieces, the cell and the class of each."""
+def decided_pieces(cells: PlaneCells) -> tuple[Floats, Indices, Indices, Indices]:
+    """The cells in which the largest output changes, cut there: corners (q, 2), and of each piece its end among them,
+    the cell and the class."""
     assert cells.outputs is not None
     single = cells.outputs.shape[1] == 1
-    outputs = np.pad(cells.outputs, ((0, 0), (1, 0))) if single else cells.outputs  # a single output competes with zero
-    boundary, pieces, found = cells.decision_boundary(), list[Floats](), list[tuple[int, int]]()
-    order = np.argsort(boundary.cell, kind="stable")
-    changed, first = np.unique(boundary.cell[order], return_index=True)
-    for cell, ties in zip(changed, np.split(boundary.classes[order], first[1:]), strict=False):  # may be none
-        corners = cells.corners[cells.offsets[cell] : cells.offsets[cell + 1]]
-        rivals = np.array([0, 1]) if single else np.union1d(ties, outputs[corners].argmax(axis=1))
-        for rival in rivals:
-            ahead = outputs[corners][:, [rival]] - outputs[corners][:, rivals]
-            piece = _part_ahead(cells.vertices[corners], ahead)
-            if len(piece) > 2:
-                pieces.append(piece)
-                found.append((int(cell), int(rival)))
-    of_cell, of_class = np.array(found, np.int64).reshape(-1, 2).T
-    return pieces, of_cell, of_class
-
-
-def _part_ahead(corners: Floats, ahead: Floats) -> Floats:
-    """The part of a convex polygon on which affine functions with these values (corners, k) are not negative."""
-    rows = np.hstack([corners, ahead])
-    for column in range(2, rows.shape[1]):
-        kept = []
-        for here, after in zip(rows, np.roll(rows, -1, axis=0), strict=True):
-            a, b = here[column], after[column]
-            kept += [here] if a >= 0 else []
-            kept += [here + a / (a - b) * (after - here)] if a * b < 0 else []
-        rows = np.array(kept).reshape(-1, rows.shape[1])
-    return rows[:, :2]
+    f = np.pad(cells.outputs, ((0, 0), (1, 0))) if single else cells.outputs  # a single output competes with zero
+    changed = np.unique(cells.decision_boundary().cell)
+    found = decision.realms(cells.vertices, f, cells.offsets, cells.corners, changed, rounding_bound(f))
+    cell, winner = np.array(found[2], np.int64).reshape(-1, 2).T
+    return np.array(found[0], np.float64).reshape(-1, 2), np.array(found[1], np.int64), cell, winner
 
 
 def gradient_limits(*cells: PlaneCells) -> tuple[float, float]:

@@ -2696,10 +2696,22 @@ var Va = {
 	"#777777",
 	"#8c6d1f"
 ], Ua = "#d62728";
-function Wa(e, t) {
-	return Va[e] ?? Ha[t % Ha.length];
+function Wa(e, t, n) {
+	let r = Va[e] ?? Ha[t % Ha.length];
+	return n ? `#${Xa(Ga(r), [
+		255,
+		255,
+		255
+	], .4).map((e) => Math.round(e).toString(16).padStart(2, "0")).join("")}` : r;
 }
-var Ga = [
+function Ga(e) {
+	return [
+		1,
+		3,
+		5
+	].map((t) => parseInt(e.slice(t, t + 2), 16));
+}
+var Ka = [
 	[
 		86,
 		180,
@@ -2751,10 +2763,10 @@ var Ga = [
 		120
 	]
 ];
-function Ka(e) {
-	return e < Ga.length ? Ga[Math.max(e, 0)] : Xa(e * .618034, .55, .6);
+function qa(e) {
+	return e < Ka.length ? Ka[Math.max(e, 0)] : Za(e * .618034, .55, .6);
 }
-var qa = [
+var Ja = [
 	[
 		68,
 		1,
@@ -2801,18 +2813,18 @@ var qa = [
 		37
 	]
 ];
-function Ja(e) {
-	let t = Math.min(Math.max(e, 0), 1) * (qa.length - 1), n = Math.min(Math.floor(t), qa.length - 2);
-	return Ya(qa[n], qa[n + 1], t - n);
+function Ya(e) {
+	let t = Math.min(Math.max(e, 0), 1) * (Ja.length - 1), n = Math.min(Math.floor(t), Ja.length - 2);
+	return Xa(Ja[n], Ja[n + 1], t - n);
 }
-function Ya(e, t, n) {
+function Xa(e, t, n) {
 	return [
 		0,
 		1,
 		2
 	].map((r) => e[r] + n * (t[r] - e[r]));
 }
-function Xa(e, t, n) {
+function Za(e, t, n) {
 	let r = (r) => {
 		let i = (r + (e - Math.floor(e)) * 12) % 12;
 		return 255 * (n - t * Math.min(n, 1 - n) * Math.max(-1, Math.min(i - 3, 9 - i, 1)));
@@ -2823,16 +2835,16 @@ function Xa(e, t, n) {
 		r(4)
 	];
 }
-var Za = ([e, t, n]) => `rgb(${Math.round(e)} ${Math.round(t)} ${Math.round(n)})`;
-function Qa(e, t, n) {
+var Qa = ([e, t, n]) => `rgb(${Math.round(e)} ${Math.round(t)} ${Math.round(n)})`;
+function $a(e, t, n) {
 	let r = t > 1 ? (e - 1) / (t - 1) : 0;
-	return n ? Ya(Ja(.45 + .55 * r), [
+	return n ? Xa(Ya(.45 + .55 * r), [
 		255,
 		255,
 		255
-	], .15) : Ja(.75 * r);
+	], .15) : Ya(.75 * r);
 }
-var $a = {
+var eo = {
 	class: "class",
 	gradient: "gradient norm",
 	pattern: "pattern",
@@ -2840,7 +2852,7 @@ var $a = {
 	size: "region size",
 	density: "local complexity density",
 	none: "nothing"
-}, eo = (e, t) => Ya(e, t ? [
+}, to = (e, t) => Xa(e, t ? [
 	22,
 	24,
 	29
@@ -2849,27 +2861,25 @@ var $a = {
 	255,
 	255
 ], .45);
-function to(e, t, n) {
-	let r = e.piece_class ?? /* @__PURE__ */ new Int16Array(), i = new Uint8Array(4 * (e.cells + r.length));
-	r.forEach((t, r) => i.set([...eo(Ka(t), n), 255], 4 * (e.cells + r)));
-	let a = (t) => {
-		for (let n = 0; n < e.cells; n++) i.set([...t(n), 255], 4 * n);
-	}, o = (e, t, r) => {
-		let { low: i, high: o } = ro(e), s = Math.log(o / i) || 1;
-		return a((t) => eo(Ja(Math.log(Math.max(e[t], i) / i) / s), n)), {
-			low: i * t,
-			high: o * t,
+function no(e, t, n) {
+	let r = e.piece_class ?? /* @__PURE__ */ new Int16Array(), i = new Uint8Array(4 * (e.cells + r.length)), a = (e, t, n) => {
+		for (let r = 0; r < t; r++) ro(i, e + r, n(r));
+	}, o = (t, r, i) => {
+		let { low: o, high: s } = so(t), c = ao(o, s, n);
+		return a(0, e.cells, (e) => c(t[e])), {
+			low: o * r,
+			high: s * r,
 			log: !0,
-			label: r
+			label: i
 		};
-	}, { scale: s } = e.window;
-	return t === "gradient" && e.gradient ? {
+	}, s = (e, t) => Array.from({ length: e }, (e, r) => to(t(r), n)), c = s(e.classes.length, qa), l = s(e.layers + 1, (t) => $a(Math.max(t, 1), e.layers, n)), { scale: u } = e.window;
+	return a(e.cells, r.length, (e) => c[r[e]]), t === "gradient" && e.gradient ? {
 		rgba: i,
 		scale: o(e.gradient, 1, "gradient norm")
 	} : t === "size" ? {
 		rgba: i,
-		scale: o(e.area, s * s, "area of the region")
-	} : (t === "class" && e.class ? a((t) => eo(Ka(e.class[t]), n)) : a(t === "pattern" ? (t) => eo(Xa(e.pattern[t] / 2 ** 32, .6, .55), n) : t === "layer" ? (t) => eo(Qa(Math.max(e.layer[t], 1), e.layers, n), n) : () => n ? [
+		scale: o(e.area, u * u, "area of the region")
+	} : (t === "class" && e.class ? a(0, e.cells, (t) => c[e.class[t]]) : t === "pattern" ? a(0, e.cells, (t) => to(Za(e.pattern[t] / 2 ** 32, .6, .55), n)) : t === "layer" ? a(0, e.cells, (t) => l[e.layer[t]]) : a(0, e.cells, () => n ? [
 		28,
 		31,
 		37
@@ -2882,9 +2892,17 @@ function to(e, t, n) {
 		scale: null
 	});
 }
-function no(e, t) {
-	let { low: n, high: r } = ro(e.values), i = new Uint8Array(4 * e.values.length), a = Math.log(r / n) || 1;
-	e.values.forEach((e, r) => i.set([...eo(Ja(Math.log(Math.max(e, n) / n) / a), t), 255], 4 * r));
+function ro(e, t, [n, r, i]) {
+	e[4 * t] = n, e[4 * t + 1] = r, e[4 * t + 2] = i, e[4 * t + 3] = 255;
+}
+var io = 256;
+function ao(e, t, n) {
+	let r = Array.from({ length: io }, (e, t) => to(Ya(t / 255), n)), i = 255 / (Math.log(t / e) || 1);
+	return (t) => r[Math.min(Math.round(i * Math.log(Math.max(t, e) / e)), 255) || 0];
+}
+function oo(e, t) {
+	let { low: n, high: r } = so(e.values), i = new Uint8Array(4 * e.values.length), a = ao(n, r, t);
+	e.values.forEach((e, t) => ro(i, t, a(e)));
 	let o = e.quantity === "boundary_density" ? 1 / e.window.scale : 1;
 	return {
 		rgba: i,
@@ -2896,7 +2914,7 @@ function no(e, t) {
 		}
 	};
 }
-function ro(e) {
+function so(e) {
 	let [t, n] = [Infinity, 0];
 	for (let r = 0; r < e.length; r++) {
 		let i = e[r];
@@ -2911,19 +2929,19 @@ function ro(e) {
 	};
 }
 // src/words.ts
-function io(e, t = 3) {
+function co(e, t = 3) {
 	if (e == null || !Number.isFinite(e)) return "–";
 	let n = Math.abs(e);
 	return n !== 0 && (n < .001 || n >= 1e6) ? e.toExponential(t - 1).replace("e+", "e") : Number(e.toPrecision(Math.max(t, n >= 1 ? Math.ceil(Math.log10(n + 1)) : t))).toLocaleString("en");
 }
-var ao = (e, t) => `${e.toLocaleString("en")} ${t}${e === 1 ? "" : "s"}`;
-function oo(e, t) {
+var lo = (e, t) => `${e.toLocaleString("en")} ${t}${e === 1 ? "" : "s"}`;
+function uo(e, t) {
 	let n = null;
 	for (let r of e) (n === null || Math.abs(r - t) < Math.abs(n - t)) && (n = r);
 	return n;
 }
 // node_modules/preact/jsx-runtime/dist/jsxRuntime.mjs
-var so = Symbol.for("pv"), co = 0;
+var fo = Symbol.for("pv"), po = 0;
 Array.isArray;
 function $(e, n, r, i, a, o) {
 	n ||= {};
@@ -2939,15 +2957,15 @@ function $(e, n, r, i, a, o) {
 		__b: 0,
 		__e: null,
 		__c: null,
-		constructor: so,
-		__v: --co,
+		constructor: fo,
+		__v: --po,
 		__i: -1,
 		__u: 0
 	};
 	return (a || o) && (u.__source = a, u.__self = o), t.vnode && t.vnode(u), u;
 }
 // src/Charts.tsx
-var lo = [
+var mo = [
 	[],
 	[6, 3],
 	[2, 2],
@@ -2958,42 +2976,42 @@ var lo = [
 		3
 	],
 	[12, 3]
-], uo = .25;
-function fo(e) {
-	let { curves: t } = e, n = [...t.scalars.filter((e) => e.axis === "accuracy"), ...po(t)], r = t.scalars.filter((e) => e.axis !== "accuracy"), i = t.measures.filter((e) => e.axis !== "accuracy");
+], ho = .25;
+function go(e) {
+	let { curves: t } = e, n = [...t.scalars.filter((e) => e.axis === "accuracy"), ..._o(t)], r = t.scalars.filter((e) => e.axis !== "accuracy"), i = t.measures.filter((e) => e.axis !== "accuracy");
 	return t.steps.length ? /* @__PURE__ */ $("div", {
 		class: "charts",
 		children: [
-			i.map((t) => /* @__PURE__ */ $(yo, {
+			i.map((t) => /* @__PURE__ */ $(Co, {
 				...e,
 				title: t.label,
 				note: t.exact ? "exact at each point" : "estimated",
-				lines: mo(t),
+				lines: vo(t, e.dark),
 				accuracies: n
 			}, t.name)),
-			r.length > 0 && /* @__PURE__ */ $(yo, {
+			r.length > 0 && /* @__PURE__ */ $(Co, {
 				...e,
 				title: "loss",
 				note: "",
-				lines: r.map(ho),
+				lines: r.map((t, n) => yo(t, n, e.dark)),
 				accuracies: n
 			}),
-			i.length + r.length === 0 && /* @__PURE__ */ $(yo, {
+			i.length + r.length === 0 && /* @__PURE__ */ $(Co, {
 				...e,
 				title: "accuracy",
 				note: "",
 				lines: [],
 				accuracies: n
 			}),
-			t.phases && /* @__PURE__ */ $(Ao, { phases: t.phases }),
-			/* @__PURE__ */ $(jo, { curves: t })
+			t.phases && /* @__PURE__ */ $(Po, { phases: t.phases }),
+			/* @__PURE__ */ $(Fo, { curves: t })
 		]
 	}) : /* @__PURE__ */ $("p", {
 		class: "empty",
 		children: "No records as yet."
 	});
 }
-function po(e) {
+function _o(e) {
 	return e.measures.filter((e) => e.axis === "accuracy").flatMap((e) => e.probes.map((t) => ({
 		name: `${t.name}/${e.name}`,
 		label: `${t.name} ${e.label}`,
@@ -3001,41 +3019,41 @@ function po(e) {
 		values: t.mean
 	})));
 }
-function mo(e) {
-	return e.probes.map((e, t) => ({
+function vo(e, t) {
+	return e.probes.map((e, n) => ({
 		label: e.name,
 		values: e.mean,
-		low: go(e.mean, e.std, -.25),
-		high: go(e.mean, e.std, uo),
-		hue: Wa(e.name, t),
-		dash: lo[t % lo.length]
+		low: bo(e.mean, e.std, -.25),
+		high: bo(e.mean, e.std, ho),
+		hue: Wa(e.name, n, t),
+		dash: mo[n % mo.length]
 	}));
 }
-function ho(e, t) {
-	let n = e.name.split(/[/_]/)[0];
+function yo(e, t, n) {
+	let r = e.name.split(/[/_]/)[0];
 	return {
 		label: e.label,
 		values: e.values,
 		low: null,
 		high: null,
-		hue: Wa(n, t),
-		dash: lo[t % lo.length]
+		hue: Wa(r, t, n),
+		dash: mo[t % mo.length]
 	};
 }
-function go(e, t, n) {
+function bo(e, t, n) {
 	return t ? e.map((e, r) => e === null || t[r] === null || t[r] === void 0 ? null : e + n * t[r]) : null;
 }
-var _o = (e, t) => t ? Math.log10(e + 1) : e, vo = (e, t) => t ? 10 ** e - 1 : e;
-function yo(e) {
+var xo = (e, t) => t ? Math.log10(e + 1) : e, So = (e, t) => t ? 10 ** e - 1 : e;
+function Co(e) {
 	let { curves: t, title: n, note: r, lines: i, accuracies: a, log: o, dark: s, step: c } = e, l = U(null), u = U(null), d = U(e);
 	d.current = e;
-	let f = be(() => Co(t.steps, i, a, o), [t, o]);
+	let f = be(() => Do(t.steps, i, a, o), [t, o]);
 	return H(() => {
-		let e = l.current, t = new Ba(wo(d, i, a, e.clientWidth || 400), f, e);
+		let e = l.current, t = new Ba(Oo(d, i, a, e.clientWidth || 400), f, e);
 		u.current = t;
 		let n = new ResizeObserver(() => t.setSize({
 			width: e.clientWidth || 400,
-			height: bo
+			height: wo
 		}));
 		return n.observe(e), () => {
 			n.disconnect(), t.destroy();
@@ -3047,7 +3065,7 @@ function yo(e) {
 		s
 	]), H(() => u.current?.setData(f), [f]), H(() => u.current?.redraw(!1), [c]), /* @__PURE__ */ $("section", {
 		class: "chart",
-		"aria-label": `${n}: ${ko(t, i, c)}`,
+		"aria-label": `${n}: ${No(t, i, c)}`,
 		children: [
 			/* @__PURE__ */ $("h3", { children: [
 				n,
@@ -3058,11 +3076,11 @@ function yo(e) {
 			/* @__PURE__ */ $("ul", {
 				class: "key",
 				children: [
-					i.map((e) => /* @__PURE__ */ $(xo, { line: e }, e.label)),
-					a.map((e, t) => /* @__PURE__ */ $(xo, { line: So(e, t) }, e.name)),
+					i.map((e) => /* @__PURE__ */ $(To, { line: e }, e.label)),
+					a.map((e, t) => /* @__PURE__ */ $(To, { line: Eo(e, t, s) }, e.name)),
 					i.some((e) => e.low) && /* @__PURE__ */ $("li", { children: [
 						"band: ± ",
-						uo,
+						ho,
 						" std"
 					] })
 				]
@@ -3070,8 +3088,8 @@ function yo(e) {
 		]
 	});
 }
-var bo = 170;
-function xo({ line: e }) {
+var wo = 170;
+function To({ line: e }) {
 	return /* @__PURE__ */ $("li", { children: [
 		/* @__PURE__ */ $("svg", {
 			width: "22",
@@ -3091,39 +3109,39 @@ function xo({ line: e }) {
 		e.label
 	] });
 }
-function So(e, t) {
+function Eo(e, t, n) {
 	return {
-		...ho(e, t),
+		...yo(e, t, n),
 		dash: [1, 3]
 	};
 }
-function Co(e, t, n, r) {
+function Do(e, t, n, r) {
 	let i = t.flatMap((e) => [
 		e.values,
 		e.low ?? e.values,
 		e.high ?? e.values
 	]);
 	return [
-		e.map((e) => _o(e, r)),
+		e.map((e) => xo(e, r)),
 		...i,
 		...n.map((e) => e.values)
 	];
 }
-function wo(e, t, n, r) {
-	let { log: i } = e.current, a = (e) => getComputedStyle(document.querySelector(".explorer")).getPropertyValue(e), o = {
-		stroke: () => a("--ink"),
+function Oo(e, t, n, r) {
+	let { log: i, dark: a } = e.current, o = (e) => getComputedStyle(document.querySelector(".explorer")).getPropertyValue(e), s = {
+		stroke: () => o("--ink"),
 		grid: {
-			stroke: a("--line"),
+			stroke: o("--line"),
 			width: 1
 		},
-		ticks: { stroke: a("--line") }
-	}, s = {
+		ticks: { stroke: o("--line") }
+	}, c = {
 		stroke: "transparent",
 		points: { show: !1 }
 	};
 	return {
 		width: r,
-		height: bo,
+		height: wo,
 		legend: { show: !1 },
 		scales: {
 			x: { time: !1 },
@@ -3140,13 +3158,13 @@ function wo(e, t, n, r) {
 					points: { show: !1 },
 					spanGaps: !0
 				},
-				s,
-				s
+				c,
+				c
 			]),
 			...n.map((e, t) => ({
 				label: e.label,
 				scale: "share",
-				stroke: ho(e, t).hue,
+				stroke: yo(e, t, a).hue,
 				width: 1.5,
 				dash: [1, 3],
 				points: { show: !1 },
@@ -3159,17 +3177,17 @@ function wo(e, t, n, r) {
 		}] : []),
 		axes: [
 			i ? {
-				...o,
-				splits: (e, t, n, r) => To(n, r),
-				values: (e, t) => t.map((e) => io(Math.round(vo(e, !0)), 2))
-			} : o,
+				...s,
+				splits: (e, t, n, r) => ko(n, r),
+				values: (e, t) => t.map((e) => co(Math.round(So(e, !0)), 2))
+			} : s,
 			{
-				...o,
+				...s,
 				size: 56,
-				values: (e, t) => t.map((e) => io(e))
+				values: (e, t) => t.map((e) => co(e))
 			},
 			...n.length ? [{
-				...o,
+				...s,
 				scale: "share",
 				side: 1,
 				grid: { show: !1 },
@@ -3185,45 +3203,45 @@ function wo(e, t, n, r) {
 			y: !1
 		},
 		hooks: {
-			drawClear: [(t) => Do(t, e.current.curves.phases, e.current.log, a("--phase"))],
-			draw: [(t) => Oo(t, _o(e.current.step, e.current.log), a("--ink"))],
-			setCursor: [(t) => t.cursor.event?.isTrusted && e.current.onLook(Eo(t, e.current))],
+			drawClear: [(t) => jo(t, e.current.curves.phases, e.current.log, o("--phase"))],
+			draw: [(t) => Mo(t, xo(e.current.step, e.current.log), o("--ink"))],
+			setCursor: [(t) => t.cursor.event?.isTrusted && e.current.onLook(Ao(t, e.current))],
 			ready: [(t) => {
 				t.over.addEventListener("click", () => {
-					let n = Eo(t, e.current);
+					let n = Ao(t, e.current);
 					n !== null && e.current.onStep(n);
 				}), t.over.addEventListener("mouseleave", () => e.current.onLook(null));
 			}]
 		}
 	};
 }
-function To(e, t) {
+function ko(e, t) {
 	let n = [0];
-	for (let e = 0; e <= Math.ceil(t); e++) n.push(_o(10 ** e, !0));
+	for (let e = 0; e <= Math.ceil(t); e++) n.push(xo(10 ** e, !0));
 	return n.filter((n) => n >= e && n <= t);
 }
-function Eo(e, t) {
+function Ao(e, t) {
 	let n = e.cursor.left ?? -1;
 	if (n < 0) return null;
-	let r = e.posToVal(n, "x"), { steps: i } = t.curves, a = i.map((e) => _o(e, t.log)), o = oo(a, r);
+	let r = e.posToVal(n, "x"), { steps: i } = t.curves, a = i.map((e) => xo(e, t.log)), o = uo(a, r);
 	return o === null ? null : i[a.indexOf(o)];
 }
-function Do(e, t, n, r) {
+function jo(e, t, n, r) {
 	for (let i of t?.segments.filter((e) => e.kind === "ascent") ?? []) {
-		let [t, a] = [i.first, i.last].map((t) => e.valToPos(_o(t, n), "x", !0));
+		let [t, a] = [i.first, i.last].map((t) => e.valToPos(xo(t, n), "x", !0));
 		e.ctx.fillStyle = r, e.ctx.fillRect(t, e.bbox.top, a - t, e.bbox.height);
 	}
 }
-function Oo(e, t, n) {
+function Mo(e, t, n) {
 	let r = e.valToPos(t, "x", !0);
 	e.ctx.save(), e.ctx.strokeStyle = n, e.ctx.setLineDash([4, 4]), e.ctx.beginPath(), e.ctx.moveTo(r, e.bbox.top), e.ctx.lineTo(r, e.bbox.top + e.bbox.height), e.ctx.stroke(), e.ctx.restore();
 }
-function ko(e, t, n) {
+function No(e, t, n) {
 	let r = e.steps.indexOf(n);
-	return r < 0 ? "" : `at step ${n} ${t.map((e) => `${e.label} ${io(e.values[r])}`).join(", ")}`;
+	return r < 0 ? "" : `at step ${n} ${t.map((e) => `${e.label} ${co(e.values[r])}`).join(", ")}`;
 }
-function Ao({ phases: e }) {
-	let t = e.segments.map((e) => `${e.name} from step ${io(e.first)} to ${io(e.last)}`);
+function Po({ phases: e }) {
+	let t = e.segments.map((e) => `${e.name} from step ${co(e.first)} to ${co(e.last)}`);
 	return /* @__PURE__ */ $("p", {
 		class: "phases",
 		children: [
@@ -3236,11 +3254,11 @@ function Ao({ phases: e }) {
 			t.join(", "),
 			". Ascents are shaded.",
 			" ",
-			e.grokked ? `It groks: memorised at ${io(e.memorised)}, generalised at ${io(e.generalised)}.` : ""
+			e.grokked ? `It groks: memorised at ${co(e.memorised)}, generalised at ${co(e.generalised)}.` : ""
 		]
 	});
 }
-function jo({ curves: e }) {
+function Fo({ curves: e }) {
 	let t = [
 		...e.scalars.map((e) => [e.label, e.values]),
 		...e.measures.flatMap((e) => e.probes.map((t) => [`${t.name} ${e.label}`, t.mean])),
@@ -3262,27 +3280,27 @@ function jo({ curves: e }) {
 			}, e))] }) }), /* @__PURE__ */ $("tbody", { children: t.map(([e, t]) => /* @__PURE__ */ $("tr", { children: [/* @__PURE__ */ $("th", {
 				scope: "row",
 				children: e
-			}), t.map((e, t) => /* @__PURE__ */ $("td", { children: io(e) }, t))] }, e)) })] })
+			}), t.map((e, t) => /* @__PURE__ */ $("td", { children: co(e) }, t))] }, e)) })] })
 		})]
 	});
 }
 // src/Picker.tsx
-var Mo = 200, No = {
+var Io = 200, Lo = {
 	start: 0,
-	count: Mo
+	count: Io
 };
-function Po({ to: e, run: t, onPlane: n, onClose: r }) {
+function Ro({ to: e, run: t, onPlane: n, onClose: r }) {
 	let i = U(null), [a, o] = B(null), [s, c] = B(null), [l, u] = B([]), [d, f] = B(0), [p, m] = B("");
 	H(() => i.current?.showModal(), []), H(() => {
 		Pe(e, "/api/images", {
 			run: t,
 			start: d,
-			count: Mo
+			count: Io
 		}).then(async (n) => {
 			o(n), c(n.sheet ? await e.picture("/api/sheet", {
 				run: t,
 				start: d,
-				count: Mo
+				count: Io
 			}) : null);
 		}, (e) => m(e.message));
 	}, [t, d]);
@@ -3304,7 +3322,7 @@ function Po({ to: e, run: t, onPlane: n, onClose: r }) {
 			}),
 			/* @__PURE__ */ $("div", {
 				class: "sheet",
-				children: a && [...Array(a.count).keys()].map((e) => /* @__PURE__ */ $(Io, {
+				children: a && [...Array(a.count).keys()].map((e) => /* @__PURE__ */ $(Bo, {
 					images: a,
 					sheet: s,
 					i: e,
@@ -3318,13 +3336,13 @@ function Po({ to: e, run: t, onPlane: n, onClose: r }) {
 					/* @__PURE__ */ $("button", {
 						type: "button",
 						disabled: d === 0,
-						onClick: () => f(Math.max(0, d - Mo)),
+						onClick: () => f(Math.max(0, d - Io)),
 						children: "← earlier"
 					}),
 					/* @__PURE__ */ $("button", {
 						type: "button",
-						disabled: !a || d + Mo >= a.total,
-						onClick: () => f(d + Mo),
+						disabled: !a || d + Io >= a.total,
+						onClick: () => f(d + Io),
 						children: "later →"
 					}),
 					/* @__PURE__ */ $("span", { class: "grow" }),
@@ -3345,12 +3363,12 @@ function Po({ to: e, run: t, onPlane: n, onClose: r }) {
 		]
 	});
 }
-var Fo = 36;
-function Io({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
+var zo = 36;
+function Bo({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
 	let a = e.labels?.[n], o = t ? {
 		backgroundImage: `url("${t}")`,
-		backgroundSize: `${Fo * e.columns}px auto`,
-		backgroundPosition: `-${Fo * (n % e.columns)}px -${Fo * Math.floor(n / e.columns)}px`
+		backgroundSize: `${zo * e.columns}px auto`,
+		backgroundPosition: `-${zo * (n % e.columns)}px -${zo * Math.floor(n / e.columns)}px`
 	} : {}, s = `image ${e.start + n}${a === void 0 ? "" : `, class ${a}`}`;
 	return /* @__PURE__ */ $("button", {
 		type: "button",
@@ -3364,7 +3382,7 @@ function Io({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
 	});
 }
 // src/downloads.ts
-var Lo = (/* @__PURE__ */ e(((e) => {
+var Vo = (/* @__PURE__ */ e(((e) => {
 	var t = Object.defineProperty;
 	((e) => t(e, "__esModule", { value: !0 }))(e), ((e, n) => {
 		for (var r in n) t(e, r, {
@@ -3789,17 +3807,17 @@ var Lo = (/* @__PURE__ */ e(((e) => {
 	}
 	var I = A;
 })))();
-function Ro(e, t, n = "text/plain") {
+function Ho(e, t, n = "text/plain") {
 	let r = document.createElement("a");
 	r.href = URL.createObjectURL(typeof e == "string" ? new Blob([e], { type: n }) : e), r.download = t, r.click(), setTimeout(() => URL.revokeObjectURL(r.href), 1e4);
 }
-function zo(e, t) {
-	e.toBlob((e) => e && Ro(e, t));
+function Uo(e, t) {
+	e.toBlob((e) => e && Ho(e, t));
 }
-function Bo(e) {
+function Wo(e) {
 	let { x: t, y: n, scale: r } = e.window, i = ["cell,x,y,area,class,gradient_norm,pattern,layer,corners"];
 	for (let a = 0; a < e.cells; a++) {
-		let o = Uo(e, a), [s, c] = [0, 1].map((e) => o.reduce((t, n) => t + n[e], 0) / o.length), l = [
+		let o = qo(e, a), [s, c] = [0, 1].map((e) => o.reduce((t, n) => t + n[e], 0) / o.length), l = [
 			t + r * s,
 			n + r * c,
 			e.area[a] * r * r,
@@ -3816,14 +3834,14 @@ function Bo(e) {
 	}
 	return `${i.join("\n")}\n`;
 }
-function Vo(e, t, n, r = 800) {
-	let i = Math.round(r * t.hy / t.hx), { scale: a } = e.window, o = (n) => (.5 * r * (1 + (n * a + e.window.x - t.x) / t.hx)).toFixed(2), s = (n) => (.5 * i * (1 - (n * a + e.window.y - t.y) / t.hy)).toFixed(2), { rgba: c } = to(e, n.colouring, n.dark), l = /* @__PURE__ */ new Map(), u = n.colouring === "class" ? e.piece_cell?.length ?? 0 : 0;
+function Go(e, t, n, r = 800) {
+	let i = Math.round(r * t.hy / t.hx), { scale: a } = e.window, o = (n) => (.5 * r * (1 + (n * a + e.window.x - t.x) / t.hx)).toFixed(2), s = (n) => (.5 * i * (1 - (n * a + e.window.y - t.y) / t.hy)).toFixed(2), { rgba: c } = no(e, n.colouring, n.dark), l = /* @__PURE__ */ new Map(), u = n.colouring === "class" ? e.piece_cell?.length ?? 0 : 0;
 	for (let t = 0; t < e.cells + u; t++) {
-		let n = Za([
+		let n = Qa([
 			c[4 * t],
 			c[4 * t + 1],
 			c[4 * t + 2]
-		]), r = `M${(t < e.cells ? Uo(e, t) : Ho(e, t - e.cells)).map(([e, t]) => `${o(e)} ${s(t)}`).join("L")}Z`, i = t < e.cells ? n : `${n} `;
+		]), r = `M${(t < e.cells ? qo(e, t) : Ko(e, t - e.cells)).map(([e, t]) => `${o(e)} ${s(t)}`).join("L")}Z`, i = t < e.cells ? n : `${n} `;
 		l.set(i, [...l.get(i) ?? [], r]);
 	}
 	let d = /* @__PURE__ */ new Map();
@@ -3839,26 +3857,26 @@ function Vo(e, t, n, r = 800) {
 	return [
 		`<svg xmlns="http://www.w3.org/2000/svg" width="${r}" height="${i}" viewBox="0 0 ${r} ${i}">`,
 		...[...l].map(([e, t]) => `<path fill="${e.trim()}" d="${t.join("")}"/>`),
-		...[...d].map(([t, r]) => `<path fill="none" stroke="${Za(Qa(t, e.layers, n.dark))}" stroke-width="0.7" d="${r.join("")}"><title>layer ${t}</title></path>`),
+		...[...d].map(([t, r]) => `<path fill="none" stroke="${Qa($a(t, e.layers, n.dark))}" stroke-width="0.7" d="${r.join("")}"><title>layer ${t}</title></path>`),
 		n.decision && f.length ? `<path fill="none" stroke="${Ua}" stroke-width="2" d="${f.join("")}"><title>decision boundary</title></path>` : "",
 		"</svg>\n"
 	].join("\n");
 }
-function Ho(e, t) {
+function Ko(e, t) {
 	let n = e.piece_places.subarray(2 * e.piece_offsets[t], 2 * e.piece_offsets[t + 1]);
 	return [...Array(n.length / 2).keys()].map((e) => [n[2 * e], n[2 * e + 1]]);
 }
-function Uo(e, t) {
+function qo(e, t) {
 	return [...e.corners.subarray(e.offsets[t], e.offsets[t + 1])].map((t) => [e.vertices[2 * t], e.vertices[2 * t + 1]]);
 }
-async function Wo(e, t, n, r) {
-	let i = (0, Lo.GIFEncoder)(), a = document.createElement("canvas");
+async function Jo(e, t, n, r) {
+	let i = (0, Vo.GIFEncoder)(), a = document.createElement("canvas");
 	a.width = 480, a.height = Math.round(480 * e.height / e.width);
 	let o = a.getContext("2d", { willReadFrequently: !0 });
 	for (let [s, c] of t.entries()) {
 		await n(c), o.drawImage(e, 0, 0, a.width, a.height), o.font = "14px sans-serif", o.fillStyle = "#ffffffcc", o.fillRect(4, a.height - 24, 16 + o.measureText(`step ${c}`).width, 20), o.fillStyle = "#000", o.fillText(`step ${c}`, 12, a.height - 9);
-		let { data: l } = o.getImageData(0, 0, a.width, a.height), u = (0, Lo.quantize)(l, 256);
-		i.writeFrame((0, Lo.applyPalette)(l, u), a.width, a.height, {
+		let { data: l } = o.getImageData(0, 0, a.width, a.height), u = (0, Vo.quantize)(l, 256);
+		i.writeFrame((0, Vo.applyPalette)(l, u), a.width, a.height, {
 			palette: u,
 			delay: s === t.length - 1 ? 2e3 : 250
 		}), r(s + 1);
@@ -3866,7 +3884,7 @@ async function Wo(e, t, n, r) {
 	return i.finish(), new Blob([i.bytes()], { type: "image/gif" });
 }
 // src/Legend.tsx
-function Go({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: a, onHidden: o, onDecision: s }) {
+function Yo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: a, onHidden: o, onDecision: s }) {
 	let c = a ? [
 		22,
 		24,
@@ -3875,7 +3893,7 @@ function Go({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 		255,
 		255,
 		255
-	], l = e.kind === "cells" ? Ko(e.edge_layer) : [], u = e.kind === "cells" && n === "class" && e.class ? Ko(e.class, -1) : [], d = (e) => o(r.includes(e) ? r.filter((t) => t !== e) : [...r, e]);
+	], l = e.kind === "cells" ? Xo(e.edge_layer) : [], u = e.kind === "cells" && n === "class" && e.class ? Xo(e.class, -1) : [], d = (e) => o(r.includes(e) ? r.filter((t) => t !== e) : [...r, e]);
 	return /* @__PURE__ */ $("div", {
 		class: "legend",
 		children: [
@@ -3887,7 +3905,7 @@ function Go({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 						checked: !r.includes(t),
 						onChange: () => d(t)
 					}),
-					/* @__PURE__ */ $(qo, { colour: Za(Qa(t, e.layers, a)) }),
+					/* @__PURE__ */ $(Zo, { colour: Qa($a(t, e.layers, a)) }),
 					" layer ",
 					t
 				] }, t)),
@@ -3897,7 +3915,7 @@ function Go({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 						checked: i,
 						onChange: () => s(!i)
 					}),
-					/* @__PURE__ */ $(qo, {
+					/* @__PURE__ */ $(Zo, {
 						colour: "#d62728",
 						width: 3
 					}),
@@ -3909,23 +3927,25 @@ function Go({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 				children: u.map((t) => /* @__PURE__ */ $("li", { children: [
 					/* @__PURE__ */ $("span", {
 						class: "swatch",
-						style: { background: Za(Ya(Ka(t), [...c], .45)) }
+						style: { background: Qa(Xa(qa(t), [...c], .45)) }
 					}),
 					" ",
 					e.classes[t] ?? t
 				] }, t))
 			}),
-			t && /* @__PURE__ */ $(Jo, {
+			t && /* @__PURE__ */ $(Qo, {
 				scale: t,
 				ground: [...c]
 			})
 		]
 	});
 }
-function Ko(e, t = 0) {
-	return [...new Set(Array.from(e))].filter((e) => e > t).sort((e, t) => e - t);
+function Xo(e, t = 0) {
+	let n = /* @__PURE__ */ new Set();
+	for (let r = 0; r < e.length; r++) e[r] > t && n.add(e[r]);
+	return [...n].sort((e, t) => e - t);
 }
-function qo({ colour: e, width: t = 2 }) {
+function Zo({ colour: e, width: t = 2 }) {
 	return /* @__PURE__ */ $("svg", {
 		width: "20",
 		height: "8",
@@ -3940,33 +3960,33 @@ function qo({ colour: e, width: t = 2 }) {
 		})
 	});
 }
-function Jo({ scale: e, ground: t }) {
+function Qo({ scale: e, ground: t }) {
 	let n = [
 		0,
 		.25,
 		.5,
 		.75,
 		1
-	].map((e) => Za(Ya(Ja(e), t, .45)));
+	].map((e) => Qa(Xa(Ya(e), t, .45)));
 	return /* @__PURE__ */ $("div", {
 		class: "bar",
 		children: [/* @__PURE__ */ $("span", { children: [e.label, e.log ? ", log scale" : ""] }), /* @__PURE__ */ $("span", {
 			class: "ends",
 			children: [
-				io(e.low),
+				co(e.low),
 				" ",
 				/* @__PURE__ */ $("span", {
 					class: "gradient",
 					style: { background: `linear-gradient(to right, ${n.join(", ")})` }
 				}),
 				" ",
-				io(e.high)
+				co(e.high)
 			]
 		})]
 	});
 }
 // src/locating.ts
-var Yo = 64, Xo = class {
+var $o = 64, es = class {
 	cells;
 	fields;
 	starts;
@@ -3975,7 +3995,7 @@ var Yo = 64, Xo = class {
 	constructor(e) {
 		this.cells = e;
 		let { hx: t, hy: n, scale: r } = e.window;
-		this.low = [-t / r, -n / r], this.size = [2 * t / r / Yo, 2 * n / r / Yo];
+		this.low = [-t / r, -n / r], this.size = [2 * t / r / $o, 2 * n / r / $o];
 		let i = new Uint8Array(4 * e.cells), a = /* @__PURE__ */ new Uint32Array(4097);
 		for (let t = 0; t < e.cells; t++) {
 			let e = this.box(t);
@@ -3988,8 +4008,8 @@ var Yo = 64, Xo = class {
 	}
 	at(e, t) {
 		let n = Math.floor((e - this.low[0]) / this.size[0]), r = Math.floor((t - this.low[1]) / this.size[1]);
-		if (n < 0 || r < 0 || n >= Yo || r >= Yo) return -1;
-		let i = r * Yo + n;
+		if (n < 0 || r < 0 || n >= $o || r >= $o) return -1;
+		let i = r * $o + n;
 		for (let n = this.starts[i]; n < this.starts[i + 1]; n++) if (this.holds(this.fields[n], e, t)) return this.fields[n];
 		return -1;
 	}
@@ -4026,10 +4046,10 @@ var Yo = 64, Xo = class {
 		];
 	}
 	each([e, t, n, r], i) {
-		for (let a = t; a <= r; a++) for (let t = e; t <= n; t++) i(a * Yo + t);
+		for (let a = t; a <= r; a++) for (let t = e; t <= n; t++) i(a * $o + t);
 	}
 };
-function Zo(e, t, n, r) {
+function ts(e, t, n, r) {
 	for (let i = 0; i < (e.piece_cell?.length ?? 0); i++) {
 		if (e.piece_cell[i] !== t) continue;
 		let a = e.piece_places.subarray(2 * e.piece_offsets[i], 2 * e.piece_offsets[i + 1]), o = a.length / 2, s = (e) => {
@@ -4044,7 +4064,27 @@ function Zo(e, t, n, r) {
 	}
 	return e.class[t];
 }
-function Qo(e) {
+function ns(e) {
+	let { offsets: t, corners: n, vertices: r, window: i } = e, a = new Float64Array(2 * e.cells);
+	for (let o = 0; o < e.cells; o++) {
+		let e = i.scale / (t[o + 1] - t[o]);
+		[a[2 * o], a[2 * o + 1]] = [i.x, i.y];
+		for (let i = t[o]; i < t[o + 1]; i++) a[2 * o] += e * r[2 * n[i]], a[2 * o + 1] += e * r[2 * n[i] + 1];
+	}
+	return a;
+}
+var rs = .92;
+function is(e, t, n) {
+	let r = /* @__PURE__ */ new Map();
+	return e.class?.forEach((i, a) => {
+		Math.max(Math.abs(t[2 * a] - n.x) / n.hx, Math.abs(t[2 * a + 1] - n.y) / n.hy) < rs && e.area[a] > (e.area[r.get(i) ?? -1] ?? 0) && r.set(i, a);
+	}), [...r].map(([n, r]) => ({
+		name: e.classes[n] ?? String(n),
+		x: t[2 * r],
+		y: t[2 * r + 1]
+	}));
+}
+function as(e) {
 	let t = new Uint32Array(e.cells + 1), n = (t) => e.edge_site[t] >= 0, r = (t) => {
 		for (let r = 0; r < e.edge_site.length; r++) for (let i of [0, 1]) {
 			let a = e.edge_cells[2 * r + i];
@@ -4059,10 +4099,10 @@ function Qo(e) {
 		edges: i
 	};
 }
-function $o(e, t, n, r, i) {
+function os(e, t, n, r, i) {
 	let a = null;
 	for (let o = t.starts[n]; o < t.starts[n + 1]; o++) {
-		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = es(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
+		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = ss(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
 		(!a || l < a.distance) && (a = {
 			edge: n,
 			distance: l
@@ -4070,46 +4110,58 @@ function $o(e, t, n, r, i) {
 	}
 	return a;
 }
-function es(e, t, n, r, i, a) {
+function ss(e, t, n, r, i, a) {
 	let [o, s] = [i - n, a - r], c = o * o + s * s, l = c ? Math.min(Math.max(((e - n) * o + (t - r) * s) / c, 0), 1) : 0;
 	return Math.hypot(e - n - l * o, t - r - l * s);
 }
-function ts(e, t) {
+function cs(e, t) {
 	let n = [];
 	for (let r of [...t].reverse()) n.unshift(e % r), e = Math.floor(e / r);
 	return n.length === 1 ? String(n[0]) : `(${n.join(", ")})`;
 }
 // src/Marks.tsx
-var ns = 2e3;
-function rs({ plane: e, window: t, size: n, points: r, picture: i }) {
-	let a = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], o = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, s = r ? Math.max(...r.distance, 1e-12) : 1, c = r ? [...r.distance.keys()].filter((e) => o(a(r.place[2 * e], r.place[2 * e + 1]))).slice(0, ns) : [];
+var ls = 2e3;
+function us({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) {
+	let o = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], s = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, c = r ? Math.max(...r.distance, 1e-12) : 1, l = r ? [...r.distance.keys()].filter((e) => s(o(r.place[2 * e], r.place[2 * e + 1]))).slice(0, ls) : [];
 	return /* @__PURE__ */ $("svg", {
 		class: "marks",
 		width: n[0],
 		height: n[1],
 		"aria-hidden": "true",
-		children: [c.map((e) => {
-			let [t, n] = a(r.place[2 * e], r.place[2 * e + 1]), i = 1 - r.distance[e] / s;
-			return /* @__PURE__ */ $("circle", {
-				cx: t,
-				cy: n,
-				r: 1.5 + 3 * i,
-				class: "image",
-				opacity: .25 + .75 * i,
-				children: /* @__PURE__ */ $("title", { children: `image ${e}, class ${r.class[e]}, ${io(r.distance[e])} from the plane` })
-			}, e);
-		}), e.anchors.map((e, t) => {
-			let r = a(...e.place);
-			return o(r) && /* @__PURE__ */ $(is, {
-				anchor: e,
-				place: r,
-				picture: i,
-				right: r[0] < n[0] - 50
-			}, t);
-		})]
+		children: [
+			a.map(({ name: e, x: t, y: n }) => {
+				let r = o(t, n);
+				return s(r) && /* @__PURE__ */ $("text", {
+					class: "class",
+					x: r[0],
+					y: r[1],
+					children: e
+				}, e);
+			}),
+			l.map((e) => {
+				let [t, n] = o(r.place[2 * e], r.place[2 * e + 1]), i = 1 - r.distance[e] / c;
+				return /* @__PURE__ */ $("circle", {
+					cx: t,
+					cy: n,
+					r: 1.5 + 3 * i,
+					class: "image",
+					opacity: .25 + .75 * i,
+					children: /* @__PURE__ */ $("title", { children: `image ${e}, class ${r.class[e]}, ${co(r.distance[e])} from the plane` })
+				}, e);
+			}),
+			e.anchors.map((e, t) => {
+				let r = o(...e.place);
+				return s(r) && /* @__PURE__ */ $(ds, {
+					anchor: e,
+					place: r,
+					picture: i,
+					right: r[0] < n[0] - 50
+				}, t);
+			})
+		]
 	});
 }
-function is({ anchor: e, place: [t, n], right: r, picture: i }) {
+function ds({ anchor: e, place: [t, n], right: r, picture: i }) {
 	let [a, o] = B(null);
 	H(() => {
 		let t = !0;
@@ -4147,7 +4199,7 @@ function is({ anchor: e, place: [t, n], right: r, picture: i }) {
 	});
 }
 // src/scene.ts
-var as = 2048, os = `#version 300 es
+var fs = 2048, ps = `#version 300 es
 precision highp float;
 precision highp sampler2D;
 layout(location = 0) in vec2 place;
@@ -4156,9 +4208,27 @@ uniform vec4 map; // factor x, y and shift x, y
 uniform sampler2D colours;
 flat out vec4 colour;
 void main() {
-  colour = texelFetch(colours, ivec2(int(cell) % ${as}, int(cell) / ${as}), 0);
+  colour = texelFetch(colours, ivec2(int(cell) % ${fs}, int(cell) / ${fs}), 0);
   gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0);
-}`, ss = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec4 ends; // of an edge\nlayout(location = 1) in float layer;\nuniform vec4 map;\nuniform vec2 pixel; // half the canvas in pixels\nuniform vec4 colours[64];\nuniform float width;\nflat out vec4 colour;\nout float across;\nvoid main() {\n  vec2 a = ends.xy * map.xy + map.zw, b = ends.zw * map.xy + map.zw;\n  vec2 along = (b - a) * pixel;\n  float size = length(along);\n  vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);\n  bool end = gl_VertexID == 1 || gl_VertexID == 3;\n  across = gl_VertexID < 2 ? -1.0 : 1.0;\n  colour = colours[int(layer)];\n  float thick = colour.a > 0.0 ? 0.5 * width * colour.a + 0.5 : 0.0;\n  across *= thick;\n  gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);\n  colour = vec4(colour.rgb, thick);\n}", cs = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", ls = "#version 300 es\nprecision highp float;\nflat in vec4 colour; // alpha is half the thickness\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(colour.a - abs(across), 0.0, 1.0);\n  shown = vec4(colour.rgb * cover, cover);\n}", us = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", ds = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", fs = class {
+}`, ms = `#version 300 es
+precision highp float;
+precision highp sampler2D;
+uniform sampler2D ends; // of an edge each
+uniform vec4 map;
+uniform vec2 pixel; // half the canvas in pixels
+uniform float width;
+out float across;
+void main() {
+  int edge = gl_VertexID / 6, corner = gl_VertexID % 6;
+  bool end = corner == 2 || corner == 3 || corner == 5, left = corner == 1 || corner >= 4;
+  vec4 both = texelFetch(ends, ivec2(edge % ${fs}, edge / ${fs}), 0);
+  vec2 a = both.xy * map.xy + map.zw, b = both.zw * map.xy + map.zw;
+  vec2 along = (b - a) * pixel;
+  float size = length(along);
+  vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);
+  across = (0.5 * width + 0.5) * (left ? 1.0 : -1.0);
+  gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);
+}`, hs = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", gs = "#version 300 es\nprecision highp float;\nuniform vec3 colour;\nuniform float width;\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(0.5 * width + 0.5 - abs(across), 0.0, 1.0);\n  shown = vec4(colour * cover, cover);\n}", _s = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", vs = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", ys = class {
 	canvas;
 	gl;
 	fill;
@@ -4169,12 +4239,12 @@ void main() {
 	constructor(e) {
 		this.canvas = e;
 		let t = e.getContext("webgl2", {
-			antialias: !0,
+			antialias: !1,
 			preserveDrawingBuffer: !0,
 			premultipliedAlpha: !0
 		});
 		if (!t) throw Error("this browser has no WebGL 2, which the explorer draws with");
-		this.gl = t, this.fill = _s(t, os, cs), this.line = _s(t, ss, ls), this.picture = _s(t, us, ds);
+		this.gl = t, this.fill = ws(t, ps, hs), this.line = ws(t, ms, gs), this.picture = ws(t, _s, vs);
 	}
 	get content() {
 		return this.loaded?.content ?? null;
@@ -4184,11 +4254,11 @@ void main() {
 	}
 	paint(e) {
 		if (!this.loaded) return;
-		let { content: t, colours: n } = this.loaded, r = t.kind === "cells" ? to(t, e.colouring, e.dark) : no(t, e.dark);
+		let { content: t, colours: n } = this.loaded, r = t.kind === "cells" ? no(t, e.colouring, e.dark) : oo(t, e.dark);
 		this.scale = r.scale;
 		let { gl: i } = this;
 		i.bindTexture(i.TEXTURE_2D, n);
-		let [a, o] = t.kind === "cells" ? [as, Math.max(1, Math.ceil(r.rgba.length / 4 / as))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
+		let [a, o] = t.kind === "cells" ? [fs, Math.max(1, Math.ceil(r.rgba.length / 4 / fs))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
 		s.set(r.rgba), i.texImage2D(i.TEXTURE_2D, 0, i.RGBA, a, o, 0, i.RGBA, i.UNSIGNED_BYTE, s);
 	}
 	draw(e, t) {
@@ -4216,38 +4286,31 @@ void main() {
 			f(this.picture);
 			let { hx: e, hy: t } = i.content.window;
 			n.uniform2f(n.getUniformLocation(this.picture, "size"), e / u, t / u), n.drawArrays(n.TRIANGLE_STRIP, 0, 4);
-			return;
+		} else {
+			f(this.fill), n.drawElements(n.TRIANGLES, t.colouring === "class" ? i.pieces : i.corners, n.UNSIGNED_INT, 0), n.enable(n.BLEND), n.blendFunc(n.ONE, n.ONE_MINUS_SRC_ALPHA), f(this.line), n.bindVertexArray(null), n.bindTexture(n.TEXTURE_2D, i.ends), n.uniform2f(n.getUniformLocation(this.line, "pixel"), r.width / 2, r.height / 2);
+			for (let { layer: e, first: r, count: a } of i.strokes) {
+				if (e === "decision" ? !t.decision : t.hidden.has(e)) continue;
+				let [o, s] = Ss(e, i.content.layers, t.dark);
+				n.uniform3f(n.getUniformLocation(this.line, "colour"), o[0] / 255, o[1] / 255, o[2] / 255), n.uniform1f(n.getUniformLocation(this.line, "width"), s * (devicePixelRatio || 1)), n.drawArrays(n.TRIANGLES, 6 * r, 6 * a);
+			}
+			n.disable(n.BLEND);
 		}
-		f(this.fill), n.drawElements(n.TRIANGLES, t.colouring === "class" ? i.pieces : i.corners, n.UNSIGNED_INT, 0), n.enable(n.BLEND), n.blendFunc(n.ONE, n.ONE_MINUS_SRC_ALPHA), f(this.line);
-		let p = devicePixelRatio || 1;
-		n.uniform2f(n.getUniformLocation(this.line, "pixel"), r.width / 2, r.height / 2), this.strokes(i.lines, i.edges, ms(i.content, t), p), t.decision && i.decision && this.strokes(i.decision, i.segments, [hs(Ua)], 2.5 * p), n.disable(n.BLEND);
-	}
-	strokes(e, t, n, r) {
-		let { gl: i } = this;
-		i.bindVertexArray(e), i.uniform4fv(i.getUniformLocation(this.line, "colours"), new Float32Array(n.flat())), i.uniform1f(i.getUniformLocation(this.line, "width"), r), i.drawArraysInstanced(i.TRIANGLE_STRIP, 0, 4, t);
 	}
 	loadedCells(e) {
-		let { gl: t } = this, { places: n, owners: r, triangles: i, ofCells: a } = ps(e), o = [], s = (e, n) => {
+		let { gl: t } = this, { places: n, owners: r, triangles: i, ofCells: a } = bs(e), o = [], s = (e, n) => {
 			let r = t.createBuffer();
 			o.push(r), t.bindBuffer(e, r), t.bufferData(e, n, t.STATIC_DRAW);
 		}, c = t.createVertexArray();
-		t.bindVertexArray(c), s(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 2, t.FLOAT, !1, 0, 0), s(t.ARRAY_BUFFER, r), t.enableVertexAttribArray(1), t.vertexAttribIPointer(1, 1, t.UNSIGNED_INT, 0, 0), s(t.ELEMENT_ARRAY_BUFFER, i);
-		let l = (e, n) => {
-			let r = t.createVertexArray();
-			return t.bindVertexArray(r), s(t.ARRAY_BUFFER, e), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 4, t.FLOAT, !1, 0, 0), t.vertexAttribDivisor(0, 1), s(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(1), t.vertexAttribPointer(1, 1, t.UNSIGNED_BYTE, !1, 0, 0), t.vertexAttribDivisor(1, 1), r;
-		}, u = e.edge_layer.length, d = new Float32Array(4 * u);
-		for (let t = 0; t < 2 * u; t++) d[2 * t] = e.vertices[2 * e.edge_vertices[t]], d[2 * t + 1] = e.vertices[2 * e.edge_vertices[t] + 1];
-		let f = l(d, e.edge_layer.slice()), p = (e.decision?.length ?? 0) / 4, m = p ? l(e.decision.slice(), new Uint8Array(p)) : null;
-		return t.bindVertexArray(null), {
+		t.bindVertexArray(c), s(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 2, t.FLOAT, !1, 0, 0), s(t.ARRAY_BUFFER, r), t.enableVertexAttribArray(1), t.vertexAttribIPointer(1, 1, t.UNSIGNED_INT, 0, 0), s(t.ELEMENT_ARRAY_BUFFER, i), t.bindVertexArray(null);
+		let { places: l, strokes: u } = xs(e), d = Cs(t, t.NEAREST);
+		return t.texImage2D(t.TEXTURE_2D, 0, t.RGBA32F, fs, l.length / 4 / fs, 0, t.RGBA, t.FLOAT, l), {
 			content: e,
 			fills: c,
 			corners: a,
 			pieces: i.length,
-			lines: f,
-			edges: u,
-			decision: m,
-			segments: p,
-			colours: gs(t, t.NEAREST),
+			strokes: u,
+			ends: d,
+			colours: Cs(t, t.NEAREST),
 			buffers: o
 		};
 	}
@@ -4269,24 +4332,18 @@ void main() {
 			fills: s,
 			corners: 4,
 			pieces: 4,
-			lines: null,
-			edges: 0,
-			decision: null,
-			segments: 0,
-			colours: gs(t, t.LINEAR),
+			strokes: [],
+			ends: null,
+			colours: Cs(t, t.LINEAR),
 			buffers: [c]
 		};
 	}
 	unload() {
 		let { gl: e, loaded: t } = this;
-		t && (t.buffers.forEach((t) => e.deleteBuffer(t)), [
-			t.fills,
-			t.lines,
-			t.decision
-		].forEach((t) => e.deleteVertexArray(t)), e.deleteTexture(t.colours), this.loaded = null);
+		t && (t.buffers.forEach((t) => e.deleteBuffer(t)), e.deleteVertexArray(t.fills), [t.colours, t.ends].forEach((t) => e.deleteTexture(t)), this.loaded = null);
 	}
 };
-function ps(e) {
+function bs(e) {
 	let t = e.piece_cell?.length ?? 0, n = e.corners.length, r = n + (e.piece_places?.length ?? 0) / 2, i = new Float32Array(2 * r);
 	for (let t = 0; t < n; t++) i[2 * t] = e.vertices[2 * e.corners[t]], i[2 * t + 1] = e.vertices[2 * e.corners[t] + 1];
 	e.piece_places && i.set(e.piece_places, 2 * n);
@@ -4303,31 +4360,47 @@ function ps(e) {
 		ofCells: l
 	};
 }
-function ms(e, t) {
-	let n = [[
-		0,
-		0,
-		0,
-		0
-	]];
-	for (let r = 1; r <= Math.min(e.layers, 63); r++) {
-		let i = Qa(r, e.layers, t.dark), a = 1.3 - .8 * (r - 1) / Math.max(1, e.layers - 1);
-		n.push([...i.map((e) => e / 255), t.hidden.has(r) ? 0 : a]);
+function xs(e) {
+	let { vertices: t, edge_vertices: n, edge_layer: r } = e, i = /* @__PURE__ */ new Uint32Array(256);
+	for (let e of r) i[e]++;
+	let [a, o, s] = [
+		[],
+		/* @__PURE__ */ new Uint32Array(256),
+		(e.decision?.length ?? 0) / 4
+	], c = 0;
+	for (let e = 255; e > 0; e--) o[e] = c, i[e] && a.push({
+		layer: e,
+		first: c,
+		count: i[e]
+	}), c += i[e];
+	s && a.push({
+		layer: "decision",
+		first: c,
+		count: s
+	});
+	let l = new Float32Array(4 * fs * Math.max(1, Math.ceil((c + s) / fs)));
+	for (let e = 0; e < r.length; e++) {
+		if (r[e] === 0) continue;
+		let [i, a, s] = [
+			4 * o[r[e]]++,
+			2 * n[2 * e],
+			2 * n[2 * e + 1]
+		];
+		l[i] = t[a], l[i + 1] = t[a + 1], l[i + 2] = t[s], l[i + 3] = t[s + 1];
 	}
-	return n;
+	return e.decision && l.set(e.decision, 4 * c), {
+		places: l,
+		strokes: a
+	};
 }
-function hs(e) {
-	return [
-		1,
-		3,
-		5
-	].map((t) => parseInt(e.slice(t, t + 2), 16) / 255).concat(1);
+function Ss(e, t, n) {
+	return e === "decision" ? [Ga(Ua), 2.5] : [$a(e, t, n), 1.3 - .8 * (e - 1) / Math.max(1, t - 1)];
 }
-function gs(e, t) {
+function Cs(e, t) {
 	let n = e.createTexture();
 	return e.bindTexture(e.TEXTURE_2D, n), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MIN_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MAG_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_S, e.CLAMP_TO_EDGE), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_T, e.CLAMP_TO_EDGE), n;
 }
-function _s(e, t, n) {
+function ws(e, t, n) {
 	let r = e.createProgram();
 	for (let [i, a] of [[e.VERTEX_SHADER, t], [e.FRAGMENT_SHADER, n]]) {
 		let t = e.createShader(i);
@@ -4338,7 +4411,7 @@ function _s(e, t, n) {
 	return r;
 }
 // src/viewport.ts
-function vs(e) {
+function Ts(e) {
 	let { x: t, y: n, hx: r, hy: i } = e.window;
 	return {
 		x: t,
@@ -4346,7 +4419,7 @@ function vs(e) {
 		h: Math.max(r, i)
 	};
 }
-function ys(e, t) {
+function Es(e, t) {
 	return {
 		x: e.x,
 		y: e.y,
@@ -4354,8 +4427,8 @@ function ys(e, t) {
 		hy: e.h * Math.max(1, 1 / t)
 	};
 }
-function bs(e, t, n, r, i, a) {
-	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = ys(e, i), c = ys({
+function Ds(e, t, n, r, i, a) {
+	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = Es(e, i), c = Es({
 		...e,
 		h: o
 	}, i);
@@ -4365,26 +4438,26 @@ function bs(e, t, n, r, i, a) {
 		h: o
 	};
 }
-function xs(e, t) {
+function Os(e, t) {
 	return Math.abs(t.x - e.x) + t.hx <= e.hx * (1 + 1e-9) && Math.abs(t.y - e.y) + t.hy <= e.hy * (1 + 1e-9);
 }
-var Ss = 1.5, Cs = 8;
-function ws(e, t) {
+var ks = 1.5, As = 8;
+function js(e, t) {
 	let { hx: n, hy: r } = e;
 	return {
 		...e,
-		hx: Math.min(n * Ss, t.most),
-		hy: Math.min(r * Ss, t.most)
+		hx: Math.min(n * ks, t.most),
+		hy: Math.min(r * ks, t.most)
 	};
 }
-function Ts(e, t, n) {
+function Ms(e, t, n) {
 	let r = Math.max(e.hx / t.hx, e.hy / t.hy);
-	return xs(e, t) && r <= (n ? Cs : Ss * 1.01);
+	return Os(e, t) && r <= (n ? As : ks * 1.01);
 }
 // src/PlaneView.tsx
-var Es = 40, Ds = .15;
-function Os(e) {
-	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? vs(t), y = c[0] / c[1], b = ys(v, y), x = be(() => ({
+var Ns = 40, Ps = .15;
+function Fs(e) {
+	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? Ts(t), y = c[0] / c[1], b = Es(v, y), x = be(() => ({
 		colouring: n,
 		hidden: new Set(r),
 		decision: i,
@@ -4396,11 +4469,14 @@ function Os(e) {
 		a
 	]), S = U(x);
 	S.current = x;
-	let C = be(() => u?.kind === "cells" ? new Xo(u) : null, [u]), w = be(() => u?.kind === "cells" ? Qo(u) : null, [u]);
+	let C = be(() => u?.kind === "cells" ? Bs(() => ({
+		finder: new es(u),
+		sides: as(u)
+	})) : null, [u]), w = be(() => u?.kind === "cells" && n === "class" ? ns(u) : null, [u, n]), T = w ? is(u, w, b) : [];
 	ye(() => {
 		let e = o.current;
 		try {
-			s.current = new fs(e);
+			s.current = new ys(e);
 		} catch (e) {
 			p(String(e.message));
 		}
@@ -4410,37 +4486,37 @@ function Os(e) {
 		});
 		return t.observe(e), () => t.disconnect();
 	}, []);
-	let T = `${e.run} ${e.step} ${t.id} ${n === "density"}`, E = U(""), D = U(-Infinity), O = u && E.current === T && (!e.recomputed || Ts(u.window, b, u.kind === "cells"));
-	H(() => {
-		if (O || !s.current || c[0] === 1) return;
+	let E = `${e.run} ${e.step} ${t.id} ${n === "density"}`, D = U(""), O = U(-Infinity), k = u && D.current === E && (!e.recomputed || Ms(u.window, b, u.kind === "cells"));
+	ye(() => {
+		if (k || !s.current || c[0] === 1) return;
 		let t = new AbortController();
 		h(!0);
 		let n = async () => {
 			try {
-				let n = await ks(e, b, t.signal);
-				E.current = T, s.current?.load(n, S.current), d(n), p(null), e.onLoaded(n, s.current);
+				let n = await Is(e, b, t.signal);
+				D.current = E, s.current?.load(n, S.current), d(n), p(null), e.onLoaded(n, s.current);
 			} catch (e) {
 				if (t.signal.aborted || e instanceof Me && e.kind === "superseded") return;
 				p(e.message);
 			}
 			h(!1);
-		}, r = performance.now() - D.current > Es;
-		D.current = performance.now();
-		let i = r ? void 0 : setTimeout(n, Es);
+		}, r = performance.now() - O.current > Ns;
+		O.current = performance.now();
+		let i = r ? void 0 : setTimeout(n, Ns);
 		return r && n(), () => {
 			clearTimeout(i), t.abort();
 		};
 	}, [
-		O,
-		T,
+		k,
+		E,
 		b.x,
 		b.y,
 		b.hx,
 		b.hy,
 		c[0]
-	]), H(() => {
+	]), ye(() => {
 		s.current?.paint(x), u && s.current && e.onLoaded(u, s.current);
-	}, [x]), H(() => s.current?.draw(b, x), [
+	}, [x]), ye(() => s.current?.draw(b, x), [
 		u,
 		x,
 		b.x,
@@ -4449,48 +4525,49 @@ function Os(e) {
 		b.hy,
 		c
 	]);
-	let k = (e) => {
+	let A = (e) => {
 		let t = o.current.getBoundingClientRect();
 		return [2 * (e.clientX - t.left) / t.width - 1, 1 - 2 * (e.clientY - t.top) / t.height];
-	}, A = (n, r = 0, i = 0) => e.onViewport(bs(v, n, r, i, y, t)), j = (t, n) => e.onViewport({
+	}, j = (n, r = 0, i = 0) => e.onViewport(Ds(v, n, r, i, y, t)), M = (t, n) => e.onViewport({
 		...v,
 		x: v.x - t * b.hx,
 		y: v.y - n * b.hy
-	}), M = (e, t) => {
-		let [n, r] = [b.x + e * b.hx, b.y + t * b.hy];
+	}), ee = (e, t, n = !1) => {
+		let [r, i] = [b.x + e * b.hx, b.y + t * b.hy];
 		_(u ? {
-			x: n,
-			y: r,
-			words: Ms(u, C, w, n, r)
+			x: r,
+			y: i,
+			words: zs(u, C, r, i),
+			spoken: n
 		} : null);
-	}, ee = Ps({
-		place: k,
-		pan: j,
-		zoom: A,
-		hover: M
+	}, N = Hs({
+		place: A,
+		pan: M,
+		zoom: j,
+		hover: ee
 	});
 	H(() => {
 		let e = o.current, t = (e) => {
-			e.preventDefault(), A(Math.exp(-e.deltaY * (e.deltaMode ? .05 : .0015)), ...k(e));
+			e.preventDefault(), j(Math.exp(-e.deltaY * (e.deltaMode ? .05 : .0015)), ...A(e));
 		};
 		return e.addEventListener("wheel", t, { passive: !1 }), () => e.removeEventListener("wheel", t);
 	});
-	let N = (t) => {
+	let te = (t) => {
 		let n = {
-			ArrowLeft: () => j(Ds, 0),
-			ArrowRight: () => j(-.15, 0),
-			ArrowUp: () => j(0, -.15),
-			ArrowDown: () => j(0, Ds),
-			"+": () => A(1.5),
-			"=": () => A(1.5),
-			"-": () => A(1 / 1.5),
+			ArrowLeft: () => M(Ps, 0),
+			ArrowRight: () => M(-.15, 0),
+			ArrowUp: () => M(0, -.15),
+			ArrowDown: () => M(0, Ps),
+			"+": () => j(1.5),
+			"=": () => j(1.5),
+			"-": () => j(1 / 1.5),
 			0: () => e.onViewport(null)
 		}[t.key];
-		!n || t.ctrlKey || t.metaKey || (t.preventDefault(), n(), M(0, 0));
-	}, te = u ? As(u) : m ? "computing regions" : "";
+		!n || t.ctrlKey || t.metaKey || (t.preventDefault(), n(), ee(0, 0, !0));
+	}, ne = u ? Ls(u) : m ? "computing regions" : "";
 	return /* @__PURE__ */ $("figure", {
 		class: "plane",
-		"data-ready": O && !m ? "yes" : "no",
+		"data-ready": k && !m ? "yes" : "no",
 		"data-panel": e.name,
 		children: [/* @__PURE__ */ $("div", {
 			class: "stage",
@@ -4499,23 +4576,24 @@ function Os(e) {
 					ref: o,
 					tabIndex: 0,
 					role: "application",
-					"aria-label": `Linear regions of ${e.run} at step ${e.step}, ${te}. Arrow keys pan, plus and minus zoom, 0 shows all.`,
-					onKeyDown: N,
-					onDblClick: (e) => A(2, ...k(e)),
-					...ee,
+					"aria-label": `Linear regions of ${e.run} at step ${e.step}, ${ne}. Arrow keys pan, plus and minus zoom, 0 shows all.`,
+					onKeyDown: te,
+					onDblClick: (e) => j(2, ...A(e)),
+					...N,
 					onPointerLeave: () => _(null)
 				}),
-				/* @__PURE__ */ $(rs, {
+				/* @__PURE__ */ $(us, {
 					plane: t,
 					window: b,
 					size: c,
 					points: e.showImages ? e.points : null,
-					picture: e.picture
+					picture: e.picture,
+					labels: T
 				}),
 				g && /* @__PURE__ */ $("div", {
 					class: "crosshair",
 					"aria-hidden": "true",
-					style: Ns(g, b)
+					style: Vs(g, b)
 				}),
 				m && /* @__PURE__ */ $("div", {
 					class: "waiting",
@@ -4543,14 +4621,14 @@ function Os(e) {
 							type: "button",
 							"aria-label": "zoom in",
 							title: "zoom in (+)",
-							onClick: () => A(2),
+							onClick: () => j(2),
 							children: "+"
 						}),
 						/* @__PURE__ */ $("button", {
 							type: "button",
 							"aria-label": "zoom out",
 							title: "zoom out (−)",
-							onClick: () => A(.5),
+							onClick: () => j(.5),
 							children: "−"
 						}),
 						/* @__PURE__ */ $("button", {
@@ -4568,25 +4646,26 @@ function Os(e) {
 			" ",
 			/* @__PURE__ */ $("span", {
 				"aria-live": "polite",
-				children: te
+				children: ne
 			}),
 			/* @__PURE__ */ $("span", {
 				class: "window",
 				children: [
 					" shown: ",
-					js(b),
-					e.viewport ? `, ${io(vs(t).h / v.h)}×` : ""
+					Rs(b),
+					e.viewport ? `, ${co(Ts(t).h / v.h)}×` : ""
 				]
 			}),
 			/* @__PURE__ */ $("dl", {
 				class: "under",
+				"aria-live": g?.spoken ? "polite" : "off",
 				children: (g?.words ?? []).map(([e, t]) => /* @__PURE__ */ $("div", { children: [/* @__PURE__ */ $("dt", { children: e }), /* @__PURE__ */ $("dd", { children: t })] }, e))
 			})
 		] })]
 	});
 }
-async function ks(e, t, n) {
-	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = ws(t, o), f = e.recomputed ? {
+async function Is(e, t, n) {
+	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = js(t, o), f = e.recomputed ? {
 		x: c,
 		y: l,
 		hx: u,
@@ -4600,40 +4679,44 @@ async function ks(e, t, n) {
 		...f
 	}, n);
 }
-function As(e) {
+function Ls(e) {
 	if (e.kind === "raster") return `${e.label}, estimated`;
 	let t = e.exact ? "(exact)" : `(not exact: ${e.undecided.toLocaleString("en")} signs undecided)`;
-	return `${ao(e.cells, "region")} ${t} in ${js(e.window)}`;
+	return `${lo(e.cells, "region")} ${t} in ${Rs(e.window)}`;
 }
-function js({ hx: e, hy: t }) {
-	return `${io(2 * e)} × ${io(2 * t)}`;
+function Rs({ hx: e, hy: t }) {
+	return `${co(2 * e)} × ${co(2 * t)}`;
 }
-function Ms(e, t, n, r, i) {
-	let { scale: a } = e.window, [o, s] = [(r - e.window.x) / a, (i - e.window.y) / a], c = (t) => e.classes[t] ?? String(t);
+function zs(e, t, n, r) {
+	let { scale: i } = e.window, [a, o] = [(n - e.window.x) / i, (r - e.window.y) / i], s = (t) => e.classes[t] ?? String(t);
 	if (e.kind === "raster") {
-		let [t, n] = e.size, r = Math.floor((o * a / e.window.hx + 1) * .5 * n), i = Math.floor((s * a / e.window.hy + 1) * .5 * t);
-		if (r < 0 || i < 0 || r >= n || i >= t) return [];
-		let l = e.quantity === "boundary_density" ? 1 / a : 1, u = [[e.label, io(e.values[i * n + r] * l)]];
-		return e.class && u.push(["class", c(e.class[i * n + r])]), u;
+		let [t, n] = e.size, r = Math.floor((a * i / e.window.hx + 1) * .5 * n), c = Math.floor((o * i / e.window.hy + 1) * .5 * t);
+		if (r < 0 || c < 0 || r >= n || c >= t) return [];
+		let l = e.quantity === "boundary_density" ? 1 / i : 1, u = [[e.label, co(e.values[c * n + r] * l)]];
+		return e.class && u.push(["class", s(e.class[c * n + r])]), u;
 	}
-	let l = t.at(o, s);
-	if (l < 0) return [];
-	let u = [["area", io(e.area[l] * a * a)]];
-	e.class && u.push(["class", c(Zo(e, l, o, s))]), e.gradient && u.push(["gradient norm", io(e.gradient[l])]);
-	let d = $o(e, n, l, o, s);
-	if (d) {
-		let t = e.sites[e.edge_site[d.edge]];
-		u.push(["nearest boundary", io(d.distance * a)]), u.push(["its unit", `${ts(e.edge_unit[d.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[d.edge]})`]);
+	let { finder: c, sides: l } = t(), u = c.at(a, o);
+	if (u < 0) return [];
+	let d = [["area", co(e.area[u] * i * i)]];
+	e.class && d.push(["class", s(ts(e, u, a, o))]), e.gradient && d.push(["gradient norm", co(e.gradient[u])]);
+	let f = os(e, l, u, a, o);
+	if (f) {
+		let t = e.sites[e.edge_site[f.edge]];
+		d.push(["nearest boundary", co(f.distance * i)]), d.push(["its unit", `${cs(e.edge_unit[f.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[f.edge]})`]);
 	}
-	return u;
+	return d;
 }
-function Ns(e, t) {
+function Bs(e) {
+	let t;
+	return () => t ??= e();
+}
+function Vs(e, t) {
 	return {
 		left: `${50 + 50 * (e.x - t.x) / t.hx}%`,
 		top: `${50 - 50 * (e.y - t.y) / t.hy}%`
 	};
 }
-function Ps({ place: e, pan: t, zoom: n, hover: r }) {
+function Hs({ place: e, pan: t, zoom: n, hover: r }) {
 	let i = U(/* @__PURE__ */ new Map());
 	return {
 		onPointerDown(t) {
@@ -4654,14 +4737,14 @@ function Ps({ place: e, pan: t, zoom: n, hover: r }) {
 	};
 }
 // src/TimeBar.tsx
-var Fs = 250;
-function Is({ name: e, steps: t, step: n, ready: r, onStep: i }) {
+var Us = 250;
+function Ws({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	let [a, o] = B(!1), s = Math.max(0, t.indexOf(n));
 	return H(() => {
 		if (!a) return;
 		let e = setInterval(() => {
 			r() && (s + 1 < t.length ? i(t[s + 1]) : o(!1));
-		}, Fs);
+		}, Us);
 		return () => clearInterval(e);
 	}, [
 		a,
@@ -4706,8 +4789,8 @@ function Is({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	});
 }
 // src/PlanePanel.tsx
-function Ls({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
-	let u = Rs(r, a.plane), d = Be(e, "/api/plane", u ? {
+function Gs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
+	let u = Ks(r, a.plane), d = Be(e, "/api/plane", u ? {
 		run: r.id,
 		plane: u
 	} : null), f = Be(e, "/api/planes", { run: r.id }, r.records), p = ze(a.images && u ? `${r.id} ${u}` : null, () => Ie(e, {
@@ -4715,8 +4798,8 @@ function Ls({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 		plane: u
 	})), [m, h] = B(null), g = U(null), _ = Be(e, "/api/images", r.images ? {
 		run: r.id,
-		...No
-	} : null), v = U(/* @__PURE__ */ new Map()), [y, b] = B(""), x = r.network ? r.recorded : f.value?.planes.find((e) => e.id === u)?.steps ?? r.recorded, S = oo(x, i), C = (t) => {
+		...Lo
+	} : null), v = U(/* @__PURE__ */ new Map()), [y, b] = B(""), x = r.network ? r.recorded : f.value?.planes.find((e) => e.id === u)?.steps ?? r.recorded, S = uo(x, i), C = (t) => {
 		let n = `${r.id} ${t}`;
 		return v.current.has(n) || v.current.set(n, e.picture("/api/image", {
 			run: r.id,
@@ -4728,11 +4811,11 @@ function Ls({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 		decision: a.decision,
 		dark: o
 	}, D = m?.content.kind === "cells" ? m.content : null, O = async () => {
-		let e = await Wo(m.scene.canvas, x, async (e) => {
+		let e = await Jo(m.scene.canvas, x, async (e) => {
 			c(e), await new Promise((e) => setTimeout(e, 50));
 			for (let t = 0; t < 600 && !(w() && g.current?.dataset.step === String(e)); t++) await new Promise((e) => setTimeout(e, 50));
 		}, (e) => b(`${e} of ${x.length} steps`));
-		b(""), Ro(e, T(".gif"));
+		b(""), Ho(e, T(".gif"));
 	};
 	return /* @__PURE__ */ $("section", {
 		class: "panel",
@@ -4758,19 +4841,19 @@ function Ls({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !m,
-								onClick: () => zo(m.scene.canvas, T(".png")),
+								onClick: () => Uo(m.scene.canvas, T(".png")),
 								children: "PNG"
 							}),
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !D,
-								onClick: () => Ro(Vo(D, zs(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
+								onClick: () => Ho(Go(D, qs(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
 								children: "SVG"
 							}),
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !D,
-								onClick: () => Ro(Bo(D), T(".csv"), "text/csv"),
+								onClick: () => Ho(Wo(D), T(".csv"), "text/csv"),
 								children: "CSV"
 							}),
 							/* @__PURE__ */ $("button", {
@@ -4796,7 +4879,7 @@ function Ls({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				class: "empty",
 				children: r.network_reason ?? "This run has no planes."
 			}),
-			d.value && S !== null && /* @__PURE__ */ $(Os, {
+			d.value && S !== null && /* @__PURE__ */ $(Fs, {
 				to: e,
 				name: t,
 				run: r.id,
@@ -4817,14 +4900,14 @@ function Ls({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 					scene: t
 				})
 			}),
-			x.length > 1 && S !== null && /* @__PURE__ */ $(Is, {
+			x.length > 1 && S !== null && /* @__PURE__ */ $(Ws, {
 				name: t,
 				steps: x,
 				step: S,
 				ready: w,
 				onStep: c
 			}),
-			m && /* @__PURE__ */ $(Go, {
+			m && /* @__PURE__ */ $(Yo, {
 				content: m.content,
 				scale: m.scene.scale,
 				colouring: a.colouring,
@@ -4834,29 +4917,29 @@ function Ls({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				onHidden: (e) => l({ hidden: e }),
 				onDecision: (e) => l({ decision: e })
 			}),
-			a.images && p.value && /* @__PURE__ */ $(Hs, {
+			a.images && p.value && /* @__PURE__ */ $(Xs, {
 				distances: p.value.distance,
 				picture: _.value?.sheet ? C : null
 			})
 		]
 	});
 }
-function Rs(e, t) {
+function Ks(e, t) {
 	return t !== null && (e.planes.includes(t) || e.network && !t.startsWith("recorded:")) ? t : e.planes[0] ?? null;
 }
-function zs(e, t, n) {
+function qs(e, t, n) {
 	let r = e.querySelector("canvas");
-	return ys(n.viewport ?? vs(t), r.clientWidth / r.clientHeight);
+	return Es(n.viewport ?? Ts(t), r.clientWidth / r.clientHeight);
 }
-var Bs = 8, Vs = 1e-6;
-function Hs({ distances: e, picture: t }) {
-	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Bs), i = ze(t && r.join(), () => Promise.all(r.map(t)));
+var Js = 8, Ys = 1e-6;
+function Xs({ distances: e, picture: t }) {
+	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Js), i = ze(t && r.join(), () => Promise.all(r.map(t)));
 	return /* @__PURE__ */ $("div", {
 		class: "nearby",
 		children: [/* @__PURE__ */ $("p", { children: [
-			ao(e.length, "image"),
+			lo(e.length, "image"),
 			": median distance from the plane ",
-			io(e[n[Math.floor(n.length / 2)]]),
+			co(e[n[Math.floor(n.length / 2)]]),
 			", nearest"
 		] }), /* @__PURE__ */ $("ul", { children: r.map((t, n) => /* @__PURE__ */ $("li", { children: [
 			i.value?.[n] && /* @__PURE__ */ $("img", {
@@ -4866,12 +4949,12 @@ function Hs({ distances: e, picture: t }) {
 				height: 32
 			}),
 			" ",
-			e[t] < Vs ? "on it" : io(e[t])
+			e[t] < Ys ? "on it" : co(e[t])
 		] }, t)) })]
 	});
 }
 // src/RunList.tsx
-function Us({ to: e, runs: t, chosen: n, onChoose: r }) {
+function Zs({ to: e, runs: t, chosen: n, onChoose: r }) {
 	return /* @__PURE__ */ $("nav", {
 		class: "runs",
 		"aria-label": "runs",
@@ -4879,10 +4962,10 @@ function Us({ to: e, runs: t, chosen: n, onChoose: r }) {
 			type: "button",
 			class: "run",
 			"aria-current": t.id === n,
-			title: Gs(t),
+			title: $s(t),
 			onClick: () => r(t.id),
 			children: [
-				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(Ks, {
+				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(ec, {
 					to: e,
 					run: t
 				}) : /* @__PURE__ */ $("span", { class: "blank" }),
@@ -4892,17 +4975,17 @@ function Us({ to: e, runs: t, chosen: n, onChoose: r }) {
 				}),
 				/* @__PURE__ */ $("span", {
 					class: `state ${t.state}`,
-					children: Gs(t)
+					children: $s(t)
 				}),
 				/* @__PURE__ */ $("span", {
 					class: "scores",
-					children: Object.entries(t.scores).map(([e, t]) => `${e.replaceAll("_", " ")} ${io(t)}`).join(", ")
+					children: Object.entries(t.scores).map(([e, t]) => `${e.replaceAll("_", " ")} ${co(t)}`).join(", ")
 				})
 			]
 		}) }, t.id)) })]
 	});
 }
-var Ws = {
+var Qs = {
 	running: "▶",
 	finished: "✓",
 	stopped: "❚❚",
@@ -4910,10 +4993,10 @@ var Ws = {
 	killed: "✕",
 	incomplete: "…"
 };
-function Gs(e) {
-	return `${e.state === "given" ? "a model" : `${Ws[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${ao(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
+function $s(e) {
+	return `${e.state === "given" ? "a model" : `${Qs[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${lo(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
 }
-function Ks({ to: e, run: t }) {
+function ec({ to: e, run: t }) {
 	let [n, r] = B(null);
 	return H(() => {
 		let n = !0;
@@ -4926,7 +5009,7 @@ function Ks({ to: e, run: t }) {
 	}) : /* @__PURE__ */ $("span", { class: "blank" });
 }
 // src/state.ts
-var qs = {
+var tc = {
 	panels: [{
 		run: null,
 		step: null
@@ -4939,7 +5022,7 @@ var qs = {
 	images: !1,
 	log: !0
 };
-function Js(e) {
+function nc(e) {
 	let t = new URLSearchParams();
 	if (e.panels.forEach(({ run: e, step: n }, r) => {
 		e !== null && t.set(r ? "run2" : "run", e), n !== null && t.set(r ? "step2" : "step", String(n)), r && t.set("panels", "2");
@@ -4948,9 +5031,9 @@ function Js(e) {
 		"y",
 		"h"
 	]) t.set(n, String(e.viewport[n]));
-	return e.colouring !== qs.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
+	return e.colouring !== tc.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
 }
-function Ys(e) {
+function rc(e) {
 	let t = new URLSearchParams(e.replace(/^#/, "")), n = (e) => {
 		let n = t.get(e);
 		return n !== null && n.trim() !== "" && Number.isFinite(Number(n)) ? Number(n) : null;
@@ -4970,7 +5053,7 @@ function Ys(e) {
 			y: a,
 			h: o
 		} : null,
-		colouring: s !== null && Object.hasOwn($a, s) ? s : qs.colouring,
+		colouring: s !== null && Object.hasOwn(eo, s) ? s : tc.colouring,
 		hidden: (t.get("hidden") ?? "").split(",").map(Number).filter((e) => Number.isInteger(e) && e > 0),
 		decision: t.get("decision") !== "0",
 		images: t.get("images") === "1",
@@ -4978,9 +5061,9 @@ function Ys(e) {
 	};
 }
 // src/App.tsx
-var Xs = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", Zs = 120;
-function Qs({ to: e, addressed: t }) {
-	let n = Ve(e), [r, i] = tc(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = nc(l), f = n.value?.runs ?? [], p = $s(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
+var ic = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", ac = 120;
+function oc({ to: e, addressed: t }) {
+	let n = Ve(e), [r, i] = lc(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = uc(l), f = n.value?.runs ?? [], p = sc(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
 		...t,
 		...e
 	})), []), v = (e, t) => i((n) => ({
@@ -5012,13 +5095,13 @@ function Qs({ to: e, addressed: t }) {
 		children: "There are no runs here as yet. They appear when they are written."
 	});
 	let b = (e, t, n) => (n === 0 ? a : null) ?? e.step ?? t.recorded.at(-1) ?? 0, x = (e) => {
-		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : Zs);
+		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : ac);
 	}, S = (e) => {
 		let t = e.target;
 		if (e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT|TEXTAREA/.test(t.tagName)) return;
-		let { recorded: n } = p, i = n.indexOf(oo(n, b(r.panels[0], p, 0)) ?? 0);
-		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: ec(r.colouring) });
-	}, C = Rs(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
+		let { recorded: n } = p, i = n.indexOf(uo(n, b(r.panels[0], p, 0)) ?? 0);
+		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: cc(r.colouring) });
+	}, C = Ks(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
 	return /* @__PURE__ */ $("div", {
 		class: "explorer",
 		"data-theme": d ? "dark" : "light",
@@ -5029,7 +5112,11 @@ function Qs({ to: e, addressed: t }) {
 				/* @__PURE__ */ $("h1", { children: "regionscope" }),
 				/* @__PURE__ */ $("p", {
 					class: "about",
-					children: [p.name, ": where the network bends"]
+					children: [
+						p.name,
+						": ",
+						$s(p)
+					]
 				}),
 				/* @__PURE__ */ $("button", {
 					type: "button",
@@ -5037,7 +5124,7 @@ function Qs({ to: e, addressed: t }) {
 					children: d ? "Light" : "Dark"
 				})
 			] }),
-			f.length > 1 && /* @__PURE__ */ $(Us, {
+			f.length > 1 && /* @__PURE__ */ $(Zs, {
 				to: e,
 				runs: f,
 				chosen: p.id,
@@ -5059,7 +5146,7 @@ function Qs({ to: e, addressed: t }) {
 						role: "alert",
 						children: m.error
 					}),
-					m.value && /* @__PURE__ */ $(fo, {
+					m.value && /* @__PURE__ */ $(go, {
 						curves: m.value,
 						step: b(r.panels[0], p, 0),
 						log: r.log,
@@ -5103,7 +5190,7 @@ function Qs({ to: e, addressed: t }) {
 								/* @__PURE__ */ $("select", {
 									value: r.colouring,
 									onChange: (e) => _({ colouring: e.currentTarget.value }),
-									children: Object.entries($a).map(([e, t]) => /* @__PURE__ */ $("option", {
+									children: Object.entries(eo).map(([e, t]) => /* @__PURE__ */ $("option", {
 										value: e,
 										disabled: e === "density" && !p.network,
 										children: t
@@ -5142,8 +5229,8 @@ function Qs({ to: e, addressed: t }) {
 					/* @__PURE__ */ $("div", {
 						class: `panels n${r.panels.length}`,
 						children: r.panels.map((t, n) => {
-							let i = $s(f, t);
-							return /* @__PURE__ */ $(Ls, {
+							let i = sc(f, t);
+							return /* @__PURE__ */ $(Gs, {
 								to: e,
 								name: `panel-${n + 1}`,
 								runs: n ? f : [],
@@ -5162,11 +5249,11 @@ function Qs({ to: e, addressed: t }) {
 					}),
 					/* @__PURE__ */ $("p", {
 						class: "help",
-						children: Xs
+						children: ic
 					})
 				]
 			})] }),
-			s && /* @__PURE__ */ $(Po, {
+			s && /* @__PURE__ */ $(Ro, {
 				to: e,
 				run: p.id,
 				onPlane: (e) => _({
@@ -5178,26 +5265,26 @@ function Qs({ to: e, addressed: t }) {
 		]
 	});
 }
-function $s(e, t) {
+function sc(e, t) {
 	return e.find((e) => e.id === t.run) ?? e[0];
 }
-function ec(e) {
-	let t = Object.keys($a);
+function cc(e) {
+	let t = Object.keys(eo);
 	return t[(t.indexOf(e) + 1) % t.length];
 }
-function tc(e) {
-	let [t, n] = B(() => e ? Ys(location.hash) : qs);
+function lc(e) {
+	let [t, n] = B(() => e ? rc(location.hash) : tc);
 	return H(() => {
 		if (!e) return;
-		let n = setTimeout(() => history.replaceState(null, "", `#${Js(t)}`), 100);
+		let n = setTimeout(() => history.replaceState(null, "", `#${nc(t)}`), 100);
 		return () => clearTimeout(n);
 	}, [t]), H(() => {
 		if (!e) return;
-		let t = () => n(Ys(location.hash));
+		let t = () => n(rc(location.hash));
 		return addEventListener("hashchange", t), () => removeEventListener("hashchange", t);
 	}, []), [t, n];
 }
-function nc(e) {
+function uc(e) {
 	let t = matchMedia("(prefers-color-scheme: dark)"), [n, r] = B(t.matches);
 	return H(() => {
 		let e = () => r(t.matches);
@@ -5205,10 +5292,10 @@ function nc(e) {
 	}, []), e === null ? n : e === "dark";
 }
 // src/widget.tsx
-var rc = { render({ model: e, el: t }) {
-	return L(/* @__PURE__ */ $(Qs, {
+var dc = { render({ model: e, el: t }) {
+	return L(/* @__PURE__ */ $(oc, {
 		to: Re(e),
 		addressed: !1
 	}), t), () => L(null, t);
 } };
-export { rc as default };
+export { dc as default };
