@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reproduction import DOCS, FOLDER, page
 
 from regionscope.cli.commands import app
 from regionscope.experiments import lab as labs
@@ -63,3 +64,12 @@ def test_findings_whose_verdict_is_not_that_of_their_checks_are_refused(tmp_path
     (tmp_path / "hr5.json").write_text("{}")
     with pytest.raises(ValueError, match="holds no findings"):
         Findings.load(tmp_path / "hr5.json")
+
+
+def test_the_page_of_the_docs_tells_what_was_found() -> None:
+    assert (DOCS / "reproduction.md").read_text() == page(), "python docs/reproduction.py writes it"
+    names = {file.stem for file in FOLDER.glob("*.json")}
+    assert names and names == {file.stem for file in FOLDER.glob("*.png")}
+    for name in names:
+        found = Findings.load(FOLDER / f"{name}.json")
+        assert found.name == name and found.scale == "laptop" and found.claim == EXPERIMENTS[name].claim

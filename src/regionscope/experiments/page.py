@@ -11,7 +11,8 @@ INTRODUCTION = """# The papers, reproduced
 
 Every figure is one command. The verdict follows from rules that were written down with the claim before anything was
 run; a number passes a rule if its mean over the seeds does so by more than the standard error of that mean. Settings
-are the papers' own where nothing else is said. `docs/reproduction.py` makes this page from the files beside it.
+are the papers' own where nothing else is said. Durations are those of one process after another on two shared cores.
+`docs/reproduction.py` makes this page from the files beside it.
 """
 
 
@@ -66,7 +67,9 @@ def reproduction_page(found: Sequence[Findings], pictures: str) -> str:
         for n in order
     ]
     sections = [_section(known[name], pictures) for name in order]
-    return "\n".join([INTRODUCTION, _markdown(_summary(known)), "", _markdown(table), "", *sections])
+    left = [name for name in EXPERIMENTS if name not in known]
+    missing = [f"Not run yet: {', '.join(left)}; `regionscope reproduce NAME` does.", ""] if left else []
+    return "\n".join([INTRODUCTION, _markdown(_summary(known)), "", _markdown(table), "", *missing, *sections])
 
 
 def _summary(known: Mapping[str, Findings]) -> list[list[str]]:
