@@ -158,6 +158,26 @@ def test_panning_inside_what_is_loaded_asks_for_nothing(look: Callable[..., Look
     assert "x" not in looker.view()
 
 
+def test_two_fingers_zoom_about_what_lies_between_them(look: Callable[..., Looker], url: str) -> None:
+    looker = look(url)
+    shown, canvas = looker.panel().locator("figcaption .window"), looker.page.locator("canvas[role=application]").first
+    before = float(shown.inner_text().split()[1])
+    canvas.scroll_into_view_if_needed()
+    box, fingers = canvas.bounding_box(), looker.page.context.new_cdp_session(looker.page)
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def touch(kind: str, apart: float) -> None:
+        points = [{"x": middle[0] + side * apart, "y": middle[1], "id": k} for k, side in enumerate((-1, 1))]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points if apart else []})
+
+    touch("touchStart", 40)
+    for apart in range(45, 85, 5):
+        touch("touchMove", apart)
+    touch("touchEnd", 0)
+    looker.page.wait_for_timeout(300)
+    assert float(shown.inner_text().split()[1]) == pytest.approx(before / 2, rel=0.05)
+
+
 def test_play_goes_through_all_steps(look: Callable[..., Looker], url: str, folder: Path) -> None:
     looker = look(url)
     seen = (

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { probeHue } from "./colours";
-import type { Curves, Measure, Phases, Scalar, Values } from "./protocol";
+import type { Curves, Measure, Phases, Scalar, Segment, Values } from "./protocol";
 import { nearestOf, number } from "./words";
 
 interface ChartsProps {
@@ -169,7 +169,7 @@ function options(calls: { current: ChartsProps & { title: string } }, lines: Lin
     ],
     cursor: { sync: { key: "regionscope" }, drag: { x: false, y: false }, y: false },
     hooks: {
-      drawClear: [(u) => shadePhases(u, calls.current.curves.phases, calls.current.log, colour("--phase"))],
+      drawClear: [(u) => shadePhases(u, calls.current.curves.phases, calls.current.log, { ascent: colour("--ascent"), descent: colour("--descent") })],
       draw: [(u) => markStep(u, onAxis(calls.current.step, calls.current.log), colour("--ink"))],
       setCursor: [(u) => u.cursor.event?.isTrusted && calls.current.onLook(stepAt(u, calls.current))],
       ready: [
@@ -201,10 +201,10 @@ function stepAt(u: uPlot, props: ChartsProps): number | null {
   return near === null ? null : steps[places.indexOf(near)]!;
 }
 
-function shadePhases(u: uPlot, phases: Phases | null, log: boolean, fill: string): void {
-  for (const segment of phases?.segments.filter((s) => s.kind === "ascent") ?? []) {
+function shadePhases(u: uPlot, phases: Phases | null, log: boolean, fills: Record<Segment["kind"], string>): void {
+  for (const segment of phases?.segments ?? []) {
     const [a, b] = [segment.first, segment.last].map((s) => u.valToPos(onAxis(s, log), "x", true)) as [number, number];
-    u.ctx.fillStyle = fill;
+    u.ctx.fillStyle = fills[segment.kind];
     u.ctx.fillRect(a, u.bbox.top, b - a, u.bbox.height);
   }
 }
@@ -230,7 +230,7 @@ function PhaseWords({ phases }: { phases: Phases }) {
   const parts = phases.segments.map((s) => `${s.name} from step ${number(s.first)} to ${number(s.last)}`);
   return (
     <p class="phases">
-      <strong>Phases</strong> of {phases.measure.replaceAll("_", " ")} at {phases.probe}: {parts.join(", ")}. Ascents are shaded.{" "}
+      <strong>Phases</strong> of {phases.measure.replaceAll("_", " ")} at {phases.probe}: {parts.join(", ")}. Ascents are shaded warm, descents cool.{" "}
       {phases.grokked ? `It groks: memorised at ${number(phases.memorised)}, generalised at ${number(phases.generalised)}.` : ""}
     </p>
   );

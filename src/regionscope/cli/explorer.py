@@ -23,6 +23,7 @@ from regionscope.training.config import digest, training_data
 from regionscope.training.loop import run_config
 
 NO_MODEL = Given()
+PATIENCE = 10.0  # seconds
 NOT_TOLD = "the run does not say what its network is: give --model path/to/file.py:function or package.module:function"
 
 
@@ -68,8 +69,12 @@ def view(
             raise ValueError(f"there are no runs in {folder}; make one with: regionscope train {folder}/NAME")
     shown = [] if weights is None else [_given_exhibit(weights, given, points, labels)]
     viewer = Viewer(Library(folders, partial(run_exhibit, given, points, labels), shown))
-    Thread(target=first_look, args=(viewer,), daemon=True).start()
-    serve(viewer, port=port, started=partial(_say_address, output, no_browser))
+    looking = Thread(target=first_look, args=(viewer,), daemon=True)
+    looking.start()
+    try:
+        serve(viewer, port=port, started=partial(_say_address, output, no_browser))
+    finally:
+        looking.join(PATIENCE)  # a thread inside torch at the end of the process would abort it
 
 
 def write_page(path: Path, out: Path) -> None:

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.predicates import SAME_MAP
+from regionscope.machine import forward_derivative
 from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Floats
@@ -21,7 +22,7 @@ def derivatives(net: Network, x: Tensor, directions: Tensor) -> tuple[Floats, Fl
         part = slice(start, start + at_once)
         along = []
         for u in each:
-            f, df = torch.func.jvp(net.outputs, (x[part],), (u[part].contiguous(),))[:2]
+            f, df = forward_derivative(net.outputs, (x[part],), (u[part].contiguous(),))[:2]
             along.append(df.detach().reshape(len(df), -1))
         values.append(f.detach().reshape(len(f), -1))
         slopes.append(torch.stack(along, dim=-1))

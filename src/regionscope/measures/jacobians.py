@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regionscope.machine import forward_derivative
 from regionscope.measures.draws import Draws
 from regionscope.measures.tangents import FEW, Tangent, gram_of
 from regionscope.tracing.lifting import Shape, lifted, with_dimensions
@@ -269,7 +270,7 @@ class Following:
             return tuple(m for m in made if m.is_floating_point())
 
         def derivative(*along: Tensor) -> Any:
-            return torch.func.jvp(operation, tuple(values[i] for i in live), along)[1]
+            return forward_derivative(operation, tuple(values[i] for i in live), along)[1]
 
         tangents = [self.spread(i, self.r * self.n).unflatten(0, (self.r, self.n)) for i in live]
         floating = [r for r, m in zip(step.results, lifted(step, values, shapes), strict=True) if m.is_floating_point()]

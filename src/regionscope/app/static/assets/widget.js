@@ -3203,7 +3203,10 @@ function Oo(e, t, n, r) {
 			y: !1
 		},
 		hooks: {
-			drawClear: [(t) => jo(t, e.current.curves.phases, e.current.log, o("--phase"))],
+			drawClear: [(t) => jo(t, e.current.curves.phases, e.current.log, {
+				ascent: o("--ascent"),
+				descent: o("--descent")
+			})],
 			draw: [(t) => Mo(t, xo(e.current.step, e.current.log), o("--ink"))],
 			setCursor: [(t) => t.cursor.event?.isTrusted && e.current.onLook(Ao(t, e.current))],
 			ready: [(t) => {
@@ -3227,9 +3230,9 @@ function Ao(e, t) {
 	return o === null ? null : i[a.indexOf(o)];
 }
 function jo(e, t, n, r) {
-	for (let i of t?.segments.filter((e) => e.kind === "ascent") ?? []) {
+	for (let i of t?.segments ?? []) {
 		let [t, a] = [i.first, i.last].map((t) => e.valToPos(xo(t, n), "x", !0));
-		e.ctx.fillStyle = r, e.ctx.fillRect(t, e.bbox.top, a - t, e.bbox.height);
+		e.ctx.fillStyle = r[i.kind], e.ctx.fillRect(t, e.bbox.top, a - t, e.bbox.height);
 	}
 }
 function Mo(e, t, n) {
@@ -3252,7 +3255,7 @@ function Po({ phases: e }) {
 			e.probe,
 			": ",
 			t.join(", "),
-			". Ascents are shaded.",
+			". Ascents are shaded warm, descents cool.",
 			" ",
 			e.grokked ? `It groks: memorised at ${co(e.memorised)}, generalised at ${co(e.generalised)}.` : ""
 		]

@@ -1,0 +1,34 @@
+"""What is done at once, and what must not be."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from regionscope.machine import forward_derivative, threads_for
+
+
+def test_threads_differentiate_one_after_the_other() -> None:
+    def squared(x: Tensor) -> Tensor:
+        time.sleep(0.05)
+        return x * x
+
+    def derivative(k: int) -> float:
+        return float(forward_derivative(squared, (torch.full((1,), float(k)),), (torch.ones(1),))[1])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(derivative, range(8))) == [2.0 * k for k in range(8)]
+
+
+def test_little_work_takes_one_thread_and_much_takes_all_and_none_is_left_behind() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with threads_for(1000):
+            assert torch.get_num_threads() == 1
+        with threads_for(10**9):
+            assert torch.get_num_threads() == 2
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
