@@ -1,0 +1,220 @@
+"""The values at all vertices of a block as sums of few rows: what is linear is done once for all of them.
+
+On a small part of a plane few units of a wide network switch, and all others act as linear maps. So the state at every
+vertex v is a sum of rows, weights_i(v) row_i: the origin of the plane, its two axes, and a row for every unit that
+switches in the block. Only rows go through the network; the weights of a new row are what its unit adds at each
+vertex, relu(z) - slope z, to the linear map that stands for it, with the slope 0, 1/2 or 1 that leaves least to add.
+Then signs are looked for: intervals of the weights of neighbouring vertices rule most units out, products of weights
+and rows most others, and only those that may switch have values at vertices.
+
+Errors: a linear part that adds `noise` times a norm to an error adds it to each row, so at most noise times
+norm(v) = sum_i |weights_i(v)| |row_i| at a vertex; sums of n products are off by n eps times as much (see `rounding`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionscope.geometry.laws import Way
+from regionscope.geometry.patterns import Boundaries
+from regionscope.geometry.predicates import FAINT, ROUNDING
+from regionscope.geometry.rounding import SURE, rounding
+from regionscope.machine import points_at_once
+from regionscope.tracing.lifting import lifted
+from regionscope.tracing.network import Site, as_rows
+from regionscope.tracing.program import Program
+from regionscope.tracing.steps import Step
+from regionscope.types import Bools, Floats, Indices
+
+WIDE = 1 << 12  # floats at a vertex: below that it is cheaper to evaluate every one
+ENTRIES_AT_ONCE = 1 << 18  # floats of rows that go through a part of the network together
+GROUPS = 64  # of neighbouring vertices, at most, and so many vertices in each at least
+
+
+def fits(way: Way, boundaries: Sequence[Boundaries]) -> bool:
+    """Whether rows can be taken through these sites: ReLUs of a wide network, each followed at once by its part."""
+    sites, parts = [b.site for b in boundaries], [*way.parts[1:], way.last]
+    widest = max((sum(math.prod(p.shapes[v]) for v in p.outputs) for p in way.parts), default=0)
+    return (
+        widest >= WIDE
+        and all(site.kind == "relu" and site.tournament is None for site in sites)
+        and all(law.unknown is None for law in way.laws)
+        and all(any(s.results[0] == site.exit for s in p.steps) for site, p in zip(sites, parts, strict=True))
+    )
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Rows (n, entries) of each value that is known, the pre-activations first.
+
+    Row 0 has the weight 1 everywhere. The unit behind row i is the sum of `formulas[i]` times the rows before, of
+    which a linear map with `slopes[i]` is taken out; the first `given` rows have none.
+    """
+
+    rows: tuple[Tensor, ...]
+    formulas: Floats
+    slopes: Floats
+    steep: Floats  # (n,) at most how fast each weight changes along the plane
+    given: int
+
+    @staticmethod
+    def of(frame: Tensor) -> "Basis":
+        n = len(frame)
+        return Basis((frame,), np.zeros((n, n)), np.zeros(n), np.zeros(n), n)
+
+    def __len__(self) -> int:
+        return len(self.slopes)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(8 * rows.numel() for rows in self.rows)
+
+    @cached_property
+    def norms(self) -> Floats:
+        """Of all rows, at most."""
+        squares = sum((rows.square().sum(dim=1) for rows in self.rows), torch.zeros(len(self)).double())
+        return np.asarray(squares.sqrt().numpy() * SURE + FAINT)
+
+    @cached_property
+    def steepness(self) -> Floats:
+        """At most how fast each unit changes along the plane, as far as rows are right."""
+        axes, others = self.rows[0][1 : self.given], self.rows[0][self.given :]
+        straight = axes.norm(dim=0) + torch.from_numpy(self.steep[self.given :]) @ others.abs()
+        return np.asarray(straight.numpy() * SURE)
+
+    def norm(self, weights: Floats) -> Floats:
+        """Of the state at vertices, at most, also of what rounding of each row is a share of."""
+        return np.asarray(np.abs(weights) @ self.norms)
+
+    def values(self, weights: Floats, units: Indices | None = None) -> Floats:
+        """The pre-activations at vertices, of all units or some."""
+        rows = self.rows[0] if units is None else self.rows[0][:, units]
+        return np.asarray((torch.from_numpy(weights) @ rows).numpy())
+
+    def unsure(self, weights: Floats, errors: Floats, each: Floats) -> tuple[Indices, Bools]:
+        """The units that may not have one sign at all vertices, and which of the others are above.
+
+        A value may be off by `errors` (vertices, n) times `each` (n, units), which covers the rounding of sums too.
+        """
+        groups, rows = _groups(weights[:, 1 : self.given]), self.rows[0].numpy()
+        low, high = (np.stack([f(weights[g], axis=0) for g in groups]) for f in (np.min, np.max))
+        middle = (low + high) / 2
+        wide, largest = high - middle, np.stack([errors[g].max(axis=0) for g in groups])
+        away = np.abs(rows)
+        off = (wide + rounding(len(self))[0] * (np.abs(middle) + wide)) @ away + largest @ each
+        centre = middle @ rows
+        above, below = centre > off * SURE, centre < -off * SURE
+        for number, group in enumerate(groups):
+            some = np.flatnonzero(~(above[number] | below[number]))
+            value, error = self.values(weights[group], some), errors[group] @ each[:, some]
+            above[number, some], below[number, some] = (value > error).all(axis=0), (value < -error).all(axis=0)
+        everywhere = above.all(axis=0)
+        return np.flatnonzero(~(everywhere | below.all(axis=0))), everywhere
+
+    def after(self, part: Program, known: Sequence[int], bend: "Bend | None") -> "Basis":
+        """The rows that a part of the network makes of these, which begins with the bend of its first value."""
+        new = 0 if bend is None else len(bend.units)
+        size = len(self) + new
+        nothing = [torch.zeros(1, rows.shape[1]).double() for rows in self.rows]
+        fixed = _linear(part, known, nothing, nothing[0], bend)
+        made = [torch.empty(size, rows.shape[1], dtype=torch.float64) for rows in fixed]
+        at_once = points_at_once(max(r.shape[1] for r in self.rows), floats=ENTRIES_AT_ONCE)
+        for start in range(0, size, at_once):
+            end = min(start + at_once, size)
+            old = [rows[start:end] for rows in self.rows]
+            given = [torch.cat([r, torch.zeros(end - start - len(r), r.shape[1]).double()]) for r in old]
+            acted = given[0]
+            if bend is not None:
+                acted = acted * bend.linear
+                new_rows = np.arange(max(start, len(self)), max(end, len(self)))
+                acted[new_rows - start, bend.units[new_rows - len(self)]] = 1.0
+            for target, rows, constant in zip(made, _linear(part, known, given, acted, bend), fixed, strict=True):
+                torch.sub(rows, constant, out=target[start:end])
+                if start == 0:
+                    target[0] = rows[0]
+        formulas = np.zeros((size, size))
+        formulas[: len(self), : len(self)] = self.formulas
+        if bend is not None:
+            formulas[len(self) :, : len(self)] = self.rows[0][:, bend.units].T.numpy()
+        slopes, steep = self.slopes, self.steep
+        if bend is not None:
+            slopes = np.concatenate([slopes, bend.slopes])
+            steep = np.concatenate([steep, np.maximum(bend.slopes, 1 - bend.slopes) * self.steepness[bend.units]])
+        return Basis(tuple(made), formulas, slopes, steep, self.given)
+
+    def folded(self, weights: Floats) -> "tuple[Basis, Indices, Floats]":
+        """The same without rows whose units do not switch among these vertices; the rows that stay; what that moves
+        the state at each vertex by at most, as proof and usually, (vertices, 2)."""
+        n = len(self)
+        unit, scale = weights @ self.formulas.T, np.abs(weights) @ np.abs(self.formulas).T
+        over, under = (np.asarray((side > ROUNDING * scale).any(axis=0)) for side in (unit, -unit))
+        stays = (over & under) | (np.arange(n) < self.given)
+        kept = np.flatnonzero(stays)
+        told = np.zeros((n, len(kept)))  # every row's weight, by those that stay
+        told[kept, np.arange(len(kept))] = 1.0
+        for i in np.flatnonzero(~stays):
+            told[i] = (np.where(over[i], 1.0, 0.0) - self.slopes[i]) * (self.formulas[i, :i] @ told[:i])
+        rows = tuple(torch.from_numpy(told.T) @ r for r in self.rows)
+        some = weights[:, kept]
+        moved = np.abs(weights - some @ told.T) @ self.norms
+        rounded = np.abs(weights) @ self.norms + np.abs(some) @ (np.abs(told).T @ self.norms)
+        errors = moved[:, None] + rounded[:, None] * rounding(2 * n)
+        return Basis(rows, self.formulas[kept] @ told, self.slopes[kept], self.steep[kept], self.given), kept, errors
+
+
+@dataclass(frozen=True)
+class Bend:
+    """A ReLU on a block: the factor that each unit is multiplied by, and the units that are bent, with their slopes
+    among those and what they add to that at each vertex, (vertices, units)."""
+
+    site: Site
+    linear: Tensor
+    units: Indices
+    slopes: Floats
+    added: Floats
+
+    @staticmethod
+    def of(site: Site, units: Indices, values: Floats, above: Bools) -> "Bend":
+        """Given the values at all vertices of those units that may switch, and which of the others are above."""
+        low, high = values.min(axis=0, initial=0.0), values.max(axis=0, initial=0.0)
+        bent = np.flatnonzero((low < 0) & (high > 0))
+        left = np.stack([high, np.maximum(high, -low) / 2, -low])[:, bent]  # at most, for each slope
+        slopes = np.argmin(left, axis=0) / 2
+        linear = above.astype(np.float64)
+        linear[units] = high > 0
+        linear[units[bent]] = slopes
+        z = values[:, bent]
+        return Bend(site, torch.from_numpy(linear), units[bent], slopes, np.maximum(z, 0.0) - slopes * z)
+
+
+def _linear(
+    part: Program, known: Sequence[int], given: Sequence[Tensor], acted: Tensor, bend: Bend | None
+) -> list[Tensor]:
+    """What a part makes of rows, if these leave the activation that it begins with."""
+
+    def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, tuple[int, ...]]) -> list[Any]:
+        if bend is not None and step.results[0] == bend.site.exit:
+            return [acted.reshape(len(acted), *shapes[bend.site.exit])]
+        return lifted(step, values, shapes)
+
+    values = {v: rows.reshape(len(rows), *part.shapes[v]) for v, rows in zip(known, given, strict=True)}
+    return [as_rows(value) for value in part.resume(values, act=act)]
+
+
+def _groups(points: Floats) -> list[Indices]:
+    """Neighbouring points (n, dimensions), about as many in each group."""
+    groups = [np.arange(len(points))]
+    while len(groups) < GROUPS and len(points) > 2 * GROUPS * len(groups):
+        halves = list[Indices]()
+        for group in groups:
+            along = int(np.argmax(np.ptp(points[group], axis=0)))
+            order = group[np.argsort(points[group, along], kind="stable")]
+            halves += np.array_split(order, 2)
+        groups = halves
+    return groups
