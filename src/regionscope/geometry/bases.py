@@ -42,7 +42,8 @@ def fits(way: Way, boundaries: Sequence[Boundaries]) -> bool:
     sites, parts = [b.site for b in boundaries], [*way.parts[1:], way.last]
     widest = max((sum(math.prod(p.shapes[v]) for v in p.outputs) for p in way.parts), default=0)
     return (
-        widest >= WIDE
+        len(sites) > 0
+        and widest >= WIDE
         and all(site.kind == "relu" and site.tournament is None for site in sites)
         and all(law.unknown is None for law in way.laws)
         and all(any(s.results[0] == site.exit for s in p.steps) for site, p in zip(sites, parts, strict=True))

@@ -92,7 +92,7 @@ def sweep(
     boundaries = _boundaries(net, up_to_layer)
     way, budget = route(net, boundaries), Budget(memory)
     budget.check(8 * max((sum(math.prod(p.shapes[v]) for v in p.outputs) for p in way.parts), default=0))
-    swept = Swept(net, cells.start(), boundaries, certified, exactly, bases.fits(way, boundaries))
+    swept = Swept(net, cells.start(), boundaries, certified, exactly, in_rows(net, boundaries))
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", disable=not show_progress)
     waiting, done = [CellBlock(cells, swept)], list[Finished]()
@@ -188,7 +188,7 @@ def _carried(
         if site.tournament in swept.judge.tournaments and _is_last_round(site, boundaries):
             _finish(cells, swept, site)
         block.advanced = False
-        bar.update(block.share)
+        bar.update(min(block.share, len(boundaries) - bar.n))  # shares add up to 1 but for rounding
         bar.set_postfix(vertices=swept.vertices, refresh=False)
     block.site = len(boundaries)
     if len(boundaries) == len(swept.net.sites):
@@ -227,6 +227,12 @@ def _parts(size: float, budget: Budget) -> int:
 def _play_together(before: Boundaries, site: Boundaries) -> bool:
     """Whether two sites are rounds of one tournament."""
     return site.tournament is not None and site.tournament == before.tournament
+
+
+def in_rows(net: Network, boundaries: Sequence[Boundaries] | None = None) -> bool:
+    """Whether one plane is carried through these sites of a frozen network, or all, as sums of rows."""
+    sites = numbered(net.sites) if boundaries is None else boundaries
+    return bases.fits(route(net, sites), sites)
 
 
 def _boundaries(net: Network, up_to_layer: int | None) -> list[Boundaries]:
