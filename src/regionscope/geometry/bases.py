@@ -9,6 +9,11 @@ and rows most others, and only those that may switch have values at vertices.
 
 Errors: a linear part that adds `noise` times a norm to an error adds it to each row, so at most noise times
 norm(v) = sum_i |weights_i(v)| |row_i| at a vertex; sums of n products are off by n eps times as much (see `rounding`).
+
+Slopes: weights change along the plane at most as fast as their units, so rows tell how steep a unit is, also between
+vertices, as long as all units that have no row keep their sign wherever a vertex may truly be and on the way there.
+Those that are not proved to do so have a row, even if their weight is zero at every vertex. What rows leave out, as
+they are rounded, is not steeper than `blur`, which goes through the network as errors do.
 """
 
 import math
@@ -21,10 +26,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.geometry.laws import Way
+from regionscope.geometry.laws import Law, Way
 from regionscope.geometry.patterns import Boundaries
-from regionscope.geometry.predicates import FAINT, ROUNDING
-from regionscope.geometry.rounding import SURE, rounding
+from regionscope.geometry.predicates import FAINT, INTERPOLATION, MOST_TURNS
+from regionscope.geometry.rounding import SURE, Spread, rounding
 from regionscope.machine import points_at_once
 from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Site, as_rows
@@ -63,11 +68,16 @@ class Basis:
     slopes: Floats
     steep: Floats  # (n,) at most how fast each weight changes along the plane
     given: int
+    loose: Floats  # (n,) at most how steep what the formula of its unit leaves out is
+    away: Floats  # (n,) at most how far from the true values those of its unit were at vertices
+    blur: float  # at most how steep what rows leave out of the state is
+    unclear: Floats  # (units,) and of each unit
 
     @staticmethod
     def of(frame: Tensor) -> "Basis":
         n = len(frame)
-        return Basis((frame,), np.zeros((n, n)), np.zeros(n), np.zeros(n), n)
+        steep, none = np.minimum(np.arange(n), 1.0), np.zeros(n)
+        return Basis((frame,), np.zeros((n, n)), none, steep, n, none, none, 0.0, np.zeros(frame.shape[1]))
 
     def __len__(self) -> int:
         return len(self.slopes)
@@ -84,10 +94,10 @@ class Basis:
 
     @cached_property
     def steepness(self) -> Floats:
-        """At most how fast each unit changes along the plane, as far as rows are right."""
+        """At most how fast each unit changes along the plane."""
         axes, others = self.rows[0][1 : self.given], self.rows[0][self.given :]
         straight = axes.norm(dim=0) + torch.from_numpy(self.steep[self.given :]) @ others.abs()
-        return np.asarray(straight.numpy() * SURE)
+        return np.asarray(straight.numpy() * SURE + self.unclear)
 
     def norm(self, weights: Floats) -> Floats:
         """Of the state at vertices, at most, also of what rounding of each row is a share of."""
@@ -118,8 +128,11 @@ class Basis:
         everywhere = above.all(axis=0)
         return np.flatnonzero(~(everywhere | below.all(axis=0))), everywhere
 
-    def after(self, part: Program, known: Sequence[int], bend: "Bend | None") -> "Basis":
-        """The rows that a part of the network makes of these, which begins with the bend of its first value."""
+    def after(self, part: Program, known: Sequence[int], bend: "Bend | None", law: Law | None) -> "Basis":
+        """The rows that a part of the network makes of these, which begins with the bend of its first value.
+
+        Without a law nothing is known of how steep they are.
+        """
         new = 0 if bend is None else len(bend.units)
         size = len(self) + new
         nothing = [torch.zeros(1, rows.shape[1]).double() for rows in self.rows]
@@ -143,55 +156,84 @@ class Basis:
         formulas[: len(self), : len(self)] = self.formulas
         if bend is not None:
             formulas[len(self) :, : len(self)] = self.rows[0][:, bend.units].T.numpy()
-        slopes, steep = self.slopes, self.steep
+        slopes, steep, norms, blur, loose, away = self.slopes, self.steep, self.norms, self.blur, self.loose, self.away
         if bend is not None:
-            slopes = np.concatenate([slopes, bend.slopes])
+            slopes, norms = np.concatenate([slopes, bend.slopes]), np.concatenate([norms, np.ones(new)])
             steep = np.concatenate([steep, np.maximum(bend.slopes, 1 - bend.slopes) * self.steepness[bend.units]])
-        return Basis(tuple(made), formulas, slopes, steep, self.given)
+            blur += float(self.steepness[bend.resting].sum())
+            loose = np.concatenate([loose, self.unclear[bend.units]])
+            away = np.concatenate([away, np.full(new, bend.away)])
 
-    def folded(self, weights: Floats) -> "tuple[Basis, Indices, Floats]":
-        """The same without rows whose units do not switch among these vertices; the rows that stay; what that moves
-        the state at each vertex by at most, as proof and usually, (vertices, 2)."""
-        n = len(self)
-        unit, scale = weights @ self.formulas.T, np.abs(weights) @ np.abs(self.formulas).T
-        over, under = (np.asarray((side > ROUNDING * scale).any(axis=0)) for side in (unit, -unit))
-        stays = (over & under) | (np.arange(n) < self.given)
+        def left_out(spread: Spread) -> float:
+            """Of the rows of an affine map: they are rounded, with its constants, which are taken off."""
+            each = (spread.noise[0] + rounding(1)[0] * spread.size) * norms + 2 * spread.floor[0] + FAINT
+            return SURE * float(spread.gain[0] * blur + steep @ each)
+
+        unclear, blur = (law.rows * left_out(law.row), left_out(law.state)) if law else (np.full(1, np.inf), np.inf)
+        return Basis(tuple(made), formulas, slopes, steep, self.given, loose, away, blur, unclear)
+
+    def folded(self, weights: Floats, shift: Floats) -> "tuple[Basis, Indices, Floats]":
+        """The same without rows whose units do not switch at these vertices, nor twice `shift` around them; the rows
+        that stay; what that moves the state at each vertex by at most, as proof and usually, (vertices, 2)."""
+        n, first = len(self), np.abs(self.formulas)
+        unit, scale = weights @ self.formulas.T, np.abs(weights) @ first.T
+        steepest = self.steep / np.maximum(self.slopes, 1 - self.slopes)  # of units
+        margin = (MOST_TURNS * INTERPOLATION + rounding(n)[0]) * scale + self.away + 2 * shift[:, None] * steepest
+        over, under = ((side > margin).all(axis=0) for side in (unit, -unit))
+        stays = ~(over | under) | (np.arange(n) < self.given)
         kept = np.flatnonzero(stays)
         told = np.zeros((n, len(kept)))  # every row's weight, by those that stay
         told[kept, np.arange(len(kept))] = 1.0
+        lost, eps = np.zeros(n), rounding(n)[0]  # at most how steep what that leaves out of a weight is
         for i in np.flatnonzero(~stays):
             told[i] = (np.where(over[i], 1.0, 0.0) - self.slopes[i]) * (self.formulas[i, :i] @ told[:i])
+            lost[i] = self.loose[i] + first[i, :i] @ (lost[:i] + eps * np.abs(told[:i]) @ self.steep[kept])
+        lost = SURE * (lost + eps * np.abs(told) @ self.steep[kept])  # products with rows are rounded too
         rows = tuple(torch.from_numpy(told.T) @ r for r in self.rows)
         some = weights[:, kept]
         moved = np.abs(weights - some @ told.T) @ self.norms
         rounded = np.abs(weights) @ self.norms + np.abs(some) @ (np.abs(told).T @ self.norms)
         errors = moved[:, None] + rounded[:, None] * rounding(2 * n)
-        return Basis(rows, self.formulas[kept] @ told, self.slopes[kept], self.steep[kept], self.given), kept, errors
+        loose, unclear = self.loose[kept] + first[kept] @ lost, self.unclear + lost @ self.rows[0].abs().numpy()
+        blur, formulas = self.blur + float(lost @ self.norms), self.formulas[kept] @ told
+        slopes, steep, away = self.slopes[kept], self.steep[kept], self.away[kept]
+        return Basis(rows, formulas, slopes, steep, self.given, loose, away, blur, unclear), kept, errors
 
 
 @dataclass(frozen=True)
 class Bend:
     """A ReLU on a block: the factor that each unit is multiplied by, and the units that are bent, with their slopes
-    among those and what they add to that at each vertex, (vertices, units)."""
+    among those and what they add to that at each vertex, (vertices, units).
+
+    Units that are not proved to keep their sign are bent, or `resting` if they are zero at all vertices.
+    """
 
     site: Site
     linear: Tensor
     units: Indices
     slopes: Floats
     added: Floats
+    resting: Indices
+    away: float
 
     @staticmethod
-    def of(site: Site, units: Indices, values: Floats, above: Bools) -> "Bend":
-        """Given the values at all vertices of those units that may switch, and which of the others are above."""
+    def of(site: Site, units: Indices, values: Floats, above: Bools, errors: Floats, slack: Floats) -> "Bend":
+        """Given the values at all vertices of those units that may switch, and which of the others are above.
+
+        Values may be off by `errors` (vertices,), and by `slack` (vertices, units) more on the way to true vertices.
+        """
         low, high = values.min(axis=0, initial=0.0), values.max(axis=0, initial=0.0)
-        bent = np.flatnonzero((low < 0) & (high > 0))
+        margin = errors[:, None] + slack
+        opened = ~((values > margin).all(axis=0) | (values < -margin).all(axis=0))
+        bent, resting = np.flatnonzero(opened & (low < high)), np.flatnonzero(opened & (low == high))
         left = np.stack([high, np.maximum(high, -low) / 2, -low])[:, bent]  # at most, for each slope
         slopes = np.argmin(left, axis=0) / 2
         linear = above.astype(np.float64)
         linear[units] = high > 0
         linear[units[bent]] = slopes
         z = values[:, bent]
-        return Bend(site, torch.from_numpy(linear), units[bent], slopes, np.maximum(z, 0.0) - slopes * z)
+        added, away = np.maximum(z, 0.0) - slopes * z, float(errors.max(initial=0.0))
+        return Bend(site, torch.from_numpy(linear), units[bent], slopes, added, units[resting], away)
 
 
 def _linear(

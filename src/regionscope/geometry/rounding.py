@@ -388,10 +388,14 @@ def _symbol_norm(kernel: Tensor) -> float:
     looks = [FREQUENCIES * (k - 1) + 1 for k in sides]
     if math.prod(looks) * max(channels) * min(channels) ** 2 > SYMBOL_WORK:
         return math.inf
-    symbol = torch.fft.rfftn(kernel, s=looks, dim=tuple(range(2, kernel.dim()))).flatten(2).permute(2, 0, 1)
+    largest = float(kernel.abs().max()) if kernel.numel() else 0.0
+    if not 0 < largest < math.inf:
+        return 0.0 if largest == 0 else math.inf
+    scaled = kernel / largest  # no square is too small or too large for a float64
+    symbol = torch.fft.rfftn(scaled, s=looks, dim=tuple(range(2, kernel.dim()))).flatten(2).permute(2, 0, 1)
     gram = symbol @ symbol.mH if channels[0] <= channels[1] else symbol.mH @ symbol
     missed = math.prod(math.cos(math.pi * (k - 1) / n) for k, n in zip(sides, looks, strict=True))
-    return SURE * math.sqrt(max(float(torch.linalg.eigvalsh(gram)[:, -1].max()), 0.0) / missed)
+    return largest * SURE * math.sqrt(max(float(torch.linalg.eigvalsh(gram)[:, -1].max()), 0.0) / missed)
 
 
 def _normed(

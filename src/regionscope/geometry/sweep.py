@@ -160,7 +160,7 @@ def _carried(
             size = swept.bytes_to_advance(part)
             if size > budget.room and not together and (parts := block.split(_parts(size, budget))):
                 return parts
-            swept.advance(part, known, boundaries[number - 1].site if number else None)
+            swept.advance(part, known, boundaries[number - 1].site if number else None, law)
             block.advanced = True
         for _ in range(site.count + 1):  # passes
             cut, following = swept.look(part, law, site, known == (0,))
@@ -193,7 +193,8 @@ def _carried(
     block.site = len(boundaries)
     if len(boundaries) == len(swept.net.sites):
         swept.fold()
-        swept.advance(way.last, *((way.parts[-1].outputs, boundaries[-1].site) if way.parts else ((0,), None)))
+        known, behind = (way.parts[-1].outputs, boundaries[-1].site) if way.parts else ((0,), None)
+        swept.advance(way.last, known, behind, None)
         swept.outputs = swept.outputs_now()
     swept.state = []
     return []

@@ -29,7 +29,7 @@ from regionscope.geometry.predicates import (
     VALUE,
     words,
 )
-from regionscope.geometry.rounding import SURE, Spread, rounding
+from regionscope.geometry.rounding import Spread, rounding
 from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge
 from regionscope.geometry.tournaments import Bracket
@@ -103,14 +103,14 @@ class Swept:
 
     # evaluation
 
-    def advance(self, part: Program, known: tuple[int, ...], behind: Site | None) -> None:
+    def advance(self, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None) -> None:
         """Take the state through a part of the network, in the memory it has, a limited number of vertices at a time.
 
         Tables that become wider are filled from the end, others from the begin: what is not yet read is not written.
-        The part begins `behind` a site.
+        The part begins `behind` a site, and has a law if it ends at one.
         """
         if self.basis is not None:
-            self._advance_rows(self.basis, part, known, behind)
+            self._advance_rows(self.basis, part, known, behind, law)
             return
         widths = [math.prod(part.shapes[v]) for v in part.outputs]
         old, before = self.state, [rows.width for rows in self.state]
@@ -134,16 +134,20 @@ class Swept:
             rows.width = width
         self.state = made
 
-    def _advance_rows(self, basis: Basis, part: Program, known: tuple[int, ...], behind: Site | None) -> None:
+    def _advance_rows(
+        self, basis: Basis, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
+    ) -> None:
         """The same for rows that the state is the sum of."""
         values, weights = (rows.table(self.vertices) for rows in self.state)
         norm, bend = basis.norm(weights), None
         if behind is not None:
             assert self.among is not None
-            bend = Bend.of(behind, self.among.numbers, values, self.among.above)
+            units, doubt = self.among.numbers, self.doubt[: self.vertices]
+            slack = 2 * doubt[:, SHIFT, None] * basis.steepness[units]
+            bend = Bend.of(behind, units, values, self.among.above, doubt[:, ERROR], slack)
             weights = np.concatenate([weights, bend.added], axis=1)
             norm += np.abs(bend.added).sum(axis=1)
-        self.basis, self.among = basis.after(part, known, bend), None
+        self.basis, self.among = basis.after(part, known, bend, law), None
         self.state = [Rows(self.vertices, 0), Rows.of(weights)]
         self.doubt[:, NORM] = norm
         self._most_weights = float(np.abs(weights).sum(axis=1).max())
@@ -158,16 +162,19 @@ class Swept:
         """Leave rows out whose units do not switch here, if this block is a part of that which they were made for."""
         if self.basis is not None and self._parted:
             weights = self.state[1].table(self.vertices)
-            self.basis, kept, errors = self.basis.folded(weights)
+            self.basis, kept, errors = self.basis.folded(weights, self.doubt[: self.vertices, SHIFT])
             self.state[1] = Rows.of(weights[:, kept])
             self.doubt[:, [ERROR, ERROR + 1]] += errors
         self._parted = False
 
     def _look_at_rows(self, basis: Basis, law: Law) -> None:
-        """Find the units that may switch, and their values at all vertices."""
+        """Find the units that may switch, and their values at all vertices.
+
+        Wherever true vertices may be, others keep their sign, and on the way there: hence twice the shift (`bases`).
+        """
         weights = self.state[1].table(self.vertices)
         errors = kernels.sure_errors(self.doubt[: self.vertices], self._numbers(law.row))
-        shift = self.doubt[: self.vertices, SHIFT]
+        shift = 2 * self.doubt[: self.vertices, SHIFT]
         self.among = Among(
             *basis.unsure(weights, np.stack([errors, shift], 1), np.stack([law.rows, self._steep(law)[0]]))
         )
@@ -260,10 +267,11 @@ class Swept:
             self._slope * law.state.gain, whole + rounding[1]
         )
 
+    @np.errstate(invalid="ignore")  # what is infinite is no bound
     def _steep(self, law: Law) -> Floats:
         """At most how fast each unit changes along the plane, and usually, (2, units)."""
         steep: Floats = law.rows * (law.row.gain * self._slope)[:, None]
-        return steep if self.basis is None else np.minimum(steep, self.basis.steepness + (SURE - 1) * steep)
+        return steep if self.basis is None else np.minimum(steep, self.basis.steepness)
 
     def _numbers(self, measure: Spread) -> Floats:
         """What compiled kernels know of a law."""
