@@ -32,7 +32,6 @@ from regionscope.geometry.predicates import (
     OFFSET,
     SHIFT,
     SIZE,
-    SLOPE,
     TURNS,
     VALUE,
 )
@@ -71,7 +70,9 @@ class Rule(NamedTuple):
 
     breakpoints: Floats
     rows: Floats  # (units,)
+    steep: Floats  # (2, units): at most how fast each changes along the plane, and usually
     law: Floats  # (LAWS,)
+    labels: Ints  # (boundaries,) the number of each in the whole network
 
 
 class Mesh(NamedTuple):
@@ -128,6 +129,15 @@ def computed(doubt, law, v, c):
 
 
 @njit(cache=True, nogil=True)
+def sure_errors(doubt, law):
+    """How far units may be from their true values at each computed point, for each of their `rows`: the proof."""
+    errors = np.empty(len(doubt))
+    for v in range(len(doubt)):
+        errors[v] = computed(doubt, law, v, 0)
+    return errors
+
+
+@njit(cache=True, nogil=True)
 def classify(vertices, rule, ties, opened):
     """Set the bits of the boundaries that each vertex is above and below; boundary t * units + i is unit i's t-th.
 
@@ -135,11 +145,11 @@ def classify(vertices, rule, ties, opened):
     notes norms in `doubt`.
     """
     values, above, below, doubt = vertices.values, vertices.above, vertices.below, vertices.doubt
-    breakpoints, rows, law = rule.breakpoints, rule.rows, rule.law
+    breakpoints, rows, law, steep, likely = rule.breakpoints, rule.rows, rule.law, rule.steep[0], rule.steep[1]
     units = values.shape[1]
     for v in range(len(values)):
-        sure = computed(doubt, law, v, 0) + law[GAIN] * law[SLOPE] * doubt[v, SHIFT]
-        usual = computed(doubt, law, v, 1) + law[GAIN + 1] * law[SLOPE + 1] * doubt[v, SHIFT + 1]
+        sure, shift_sure = computed(doubt, law, v, 0), doubt[v, SHIFT]
+        usual, shift_usual = computed(doubt, law, v, 1), doubt[v, SHIFT + 1]
         squares, moved, unproved = 0.0, 0.0, 0
         for i in range(units):
             squares += values[v, i] * values[v, i]
@@ -153,20 +163,22 @@ def classify(vertices, rule, ties, opened):
             run = min(64 - shift, units - first)
             over, under = np.int64(0), np.int64(0)
             for j in range(run):
-                z, error = values[v, first + j] - level, rows[first + j] * sure + slack
+                i = first + j
+                z, error = values[v, i] - level, rows[i] * sure + steep[i] * shift_sure + slack
                 over |= np.int64(z > error) << (shift + j)
                 under |= np.int64(z < -error) << (shift + j)
             known = np.int64(ties[v, bit >> 6]) if len(ties) else np.int64(0)
             over, under = over & ~known, under & ~known
             rest = ((np.int64(1) << run) - 1 if run < 64 else np.int64(-1)) & ~((over | under | known) >> shift)
             for j in range(run if rest else 0):
-                z, row = values[v, first + j] - level, rows[first + j]
-                if not (rest >> j) & 1 or (z == 0 and row * sure + slack == 0):
+                i = first + j
+                z, error = values[v, i] - level, rows[i] * usual + likely[i] * shift_usual + slack
+                if not (rest >> j) & 1 or (z == 0 and rows[i] * sure + steep[i] * shift_sure + slack == 0):
                     continue
                 unproved += 1
-                over |= np.int64(z > row * usual + slack) << (shift + j)
-                under |= np.int64(z < -(row * usual + slack)) << (shift + j)
-                moved += z * z if abs(z) <= row * usual + slack else 0.0
+                over |= np.int64(z > error) << (shift + j)
+                under |= np.int64(z < -error) << (shift + j)
+                moved += z * z if abs(z) <= error else 0.0
             above[v, bit >> 6] |= np.uint64(over)
             below[v, bit >> 6] |= np.uint64(under)
             bit += run
@@ -198,11 +210,11 @@ def open_signs(vertices, rule, ties, opened, limit):
     for v in np.flatnonzero(opened):
         if n == len(found):
             break
-        sure = computed(doubt, law, v, 0) + law[GAIN] * law[SLOPE] * doubt[v, SHIFT]
+        sure = computed(doubt, law, v, 0)
         for t in range(len(breakpoints)):
             slack = 2 * EPS * abs(breakpoints[t])
             for i in range(units):
-                z, error = values[v, i] - breakpoints[t], rows[i] * sure + slack
+                z, error = values[v, i] - breakpoints[t], rows[i] * sure + rule.steep[0, i] * doubt[v, SHIFT] + slack
                 bit = t * units + i
                 if len(ties) and (ties[v, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1):
                     continue
@@ -257,21 +269,20 @@ def settled_sign(settled, root, line, boundary, other):
 
 
 @njit(cache=True, nogil=True, **IN_PLACE)
-def new_doubt(a, b, vertex, gap, off, row, length, apart, law, doubt, widest, c):
+def new_doubt(a, b, vertex, gap, off, unit, length, apart, rule, doubt, widest, c):
     """How well a new vertex is known that a boundary makes on the edge from a to b, `apart` at most from its line.
 
     The values there are as good as at a and b. The computed point is as near to the line as a and b are, and to the
     boundary as its value, which is zero, is near to the true one. So the true point is a share `slip` of the edge
     farther: that of an error in the values at its ends, whose difference is `gap`, and of what it is `off` zero.
-    Returns the error of values along the true line, for each of `rows`, and `slip`. Notes the largest error of the
+    Returns the error of values at the computed point, for each of `rows`, and `slip`. Notes the largest error of the
     boundary's value, and its largest slope.
     """
-    spread = computed(doubt, law, vertex, c)
-    error = row * spread + off
+    spread = computed(doubt, rule.law, vertex, c)
+    error = rule.rows[unit] * spread + off
     widest.errors[c] = max(widest.errors[c], error)
     widest.slopes[c] = max(widest.slopes[c], (gap - 2 * error) / length)
-    spread += law[GAIN + c] * law[SLOPE + c] * apart[c]
-    error = row * spread + off
+    error += rule.steep[c, unit] * apart[c]
     if 3 * error < gap:
         slip = error / (gap - 2 * error)
         doubt[vertex, SHIFT + c] = apart[c] + slip * length
@@ -304,9 +315,9 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
     for column in range(doubt.shape[1]):
         doubt[vertex, column] = max(doubt[a, column], doubt[b, column])
     doubt[vertex, TURNS] += 1
-    gap, row = abs(za - zb), rows[unit]
-    sure, slip = new_doubt(a, b, vertex, gap, off, row, length, apart, rule.law, doubt, widest, 0)
-    usual, usual_slip = new_doubt(a, b, vertex, gap, off, row, length, apart, rule.law, doubt, widest, 1)
+    gap, steep = abs(za - zb), rule.steep
+    sure, slip = new_doubt(a, b, vertex, gap, off, unit, length, apart, rule, doubt, widest, 0)
+    usual, usual_slip = new_doubt(a, b, vertex, gap, off, unit, length, apart, rule, doubt, widest, 1)
     moved = doubt[vertex, MOVED] ** 2 + off * off
     for w in range(above.shape[1]):
         over, under = above[a, w] | above[b, w], below[a, w] | below[b, w]
@@ -321,14 +332,14 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
                 continue
             k, level = other % units, breakpoints[other // units]
             z, change, slack = here[k] - level, abs(at_b[k] - at_a[k]), 2 * EPS * abs(level)
-            error = rows[k] * sure
+            error = rows[k] * sure + steep[0, k] * apart[0]
             side = 1 if z > 0 else -1
             if not abs(z) > error + (change + 2 * error) * slip + slack:
                 count[OPEN] += 1
                 if count[ASKED] < len(asked):
                     asked[count[ASKED]] = vertex, other, root, line, boundary
                     count[ASKED] += 1
-                error = rows[k] * usual
+                error = rows[k] * usual + steep[1, k] * apart[1]
                 exact = settled_sign(questions.settled, root, line, boundary, other)
                 if exact != 2 or not abs(z) > error + (change + 2 * error) * usual_slip + slack:
                     moved += z * z
@@ -463,7 +474,7 @@ def distance(xy, a, b):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cut_cells(mesh, vertices, rule, questions, count, stack, first_label, roots, most):
+def cut_cells(mesh, vertices, rule, questions, count, stack, roots, most):
     """Cut the cells that there were at the start, `roots`, along all boundaries of a site; can be called again."""
     xy, origin, after, start = mesh.xy, mesh.origin, mesh.after, mesh.start
     above, below, doubt = vertices.above, vertices.below, vertices.doubt
@@ -514,7 +525,7 @@ def cut_cells(mesh, vertices, rule, questions, count, stack, first_label, roots,
             farthest = max(doubt[origin[ends[0]], SHIFT + c], doubt[origin[ends[1]], SHIFT + c])
             near = widest.errors[c] / widest.slopes[c] if widest.slopes[c] > 0 else farthest
             mesh.apart[count[EDGES], c] = min(farthest, near)
-        stack[count[STACKED]] = split_cell(cell, ends[0], ends[1], first_label + boundary, mesh, count)
+        stack[count[STACKED]] = split_cell(cell, ends[0], ends[1], rule.labels[boundary], mesh, count)
         count[STACKED] += 1
     return DONE
 
@@ -564,7 +575,7 @@ def merge_cells(key, keys, mesh):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cut_pieces(chain, vertices, rule, questions, count, first_label, roots, most):
+def cut_pieces(chain, vertices, rule, questions, count, roots, most):
     """Cut the pieces that start at the first `roots` vertices along all boundaries of a site; can be called again."""
     place, stretch, after, above, below = chain.place, chain.stretch, chain.after, vertices.above, vertices.below
     room = min(len(place), len(vertices.values))
@@ -587,7 +598,7 @@ def cut_pieces(chain, vertices, rule, questions, count, first_label, roots, most
                 length = stretch[root] * (place[b] - place[a] + rule.law[DRIFT])
                 v = new_vertex(a, b, boundary, root, -1, length, apart, vertices, rule, questions, widest, count)
                 place[v] = place[a] + vertices.weights[v] * (place[b] - place[a])
-                chain.label[v], chain.source[v], stretch[v] = first_label + boundary, a, stretch[root]
+                chain.label[v], chain.source[v], stretch[v] = rule.labels[boundary], a, stretch[root]
                 after[a], after[v] = v, b
             elif b < roots:
                 break

@@ -53,7 +53,8 @@ class Law:
 @np.errstate(all="ignore")  # what is infinite is no bound
 def _law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bool = False) -> Law:
     """The law of one part of a frozen network, which takes the values `known`."""
-    bounds = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
+    fresh = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
+    bounds = {v: replace(bound, parts=frozenset([v])) for v, bound in fresh.items()}
     constants, unknown = part.constants, None
     for step in part.steps:
         if step.used.isdisjoint(bounds):
@@ -63,7 +64,8 @@ def _law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: b
         if made is None:
             unknown = step.name
             made = [fresh_bound(r, torch.ones(part.shapes[r]).double(), UNKNOWN, UNKNOWN) for r in step.results]
-        bounds.update((r, bound) for r, bound in zip(step.results, made, strict=True) if bound is not None)
+        parts = frozenset[int]().union(*(bounds[v].parts for v in step.used if v in bounds))
+        bounds.update((r, replace(b, parts=parts)) for r, b in zip(step.results, made, strict=True) if b is not None)
     entry, *others = (bounds[v] for v in part.outputs)
     beside = combined([ZERO, *(b.whole for b in others)], np.hypot)
     rows = entry.rows.flatten().numpy() * SURE

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.geometry.patterns import Boundaries, Column, piece_numbers, unpacked_bits
+from regionscope.geometry.patterns import Boundaries, Column, PatternBlock, packed_bits, piece_numbers, unpacked_bits
 from regionscope.types import Bools, Indices, Ints, Words
 
 
@@ -23,6 +23,25 @@ class Note:
     winners: bool
     packed: Words  # (cells, words)
     ancestors: Ints
+    among: "Among | None" = None  # the boundaries that there is a bit for, if not for all
+
+    def rows(self, cells: Indices | Ints) -> Words:
+        """What it says of these cells, a bit for each boundary."""
+        return self.packed[cells] if self.among is None else self.among.whole(self.packed[cells])
+
+
+@dataclass(frozen=True)
+class Among:
+    """Some boundaries of a site; all cells are above the same ones of the others."""
+
+    numbers: Indices
+    above: Bools  # (boundaries,)
+
+    def whole(self, packed: Words) -> Words:
+        """A bit for each boundary, given one for these."""
+        bits = np.tile(self.above, (len(packed), 1))
+        bits[:, self.numbers] = unpacked_bits(packed, len(self.numbers))
+        return packed_bits(bits)
 
 
 @dataclass(frozen=True)
@@ -43,9 +62,9 @@ class Lineage:
         """Of cells that come from these."""
         return Lineage(self.ancestors[ancestors], self.notes)
 
-    def noted(self, name: str, packed: Words, *, winners: bool = False) -> "Lineage":
+    def noted(self, name: str, packed: Words, *, winners: bool = False, among: Among | None = None) -> "Lineage":
         """With the boundaries of a site that every cell is above, or the winners of a tournament there."""
-        note = Note(name, winners, packed, self.ancestors)
+        note = Note(name, winners, packed, self.ancestors, among)
         return Lineage(np.arange(len(packed), dtype=np.int32), (*self.notes, note))
 
     def part(self, cells: Indices) -> "Lineage":
@@ -66,7 +85,7 @@ class Lineage:
         """What each note says of these cells, or of all; the last note first."""
         number = self.ancestors if cells is None else self.ancestors[cells]
         for note in reversed(self.notes):
-            yield note, note.packed[number]
+            yield note, note.rows(number)
             number = note.ancestors[number]
 
     def ancestors_before(self, notes: int) -> Ints:
@@ -101,6 +120,25 @@ class Lineage:
         number = self.ancestors
         for note in reversed(self.notes):
             if (note.name, note.winners) in places:
-                packed[:, places[note.name, note.winners]] |= note.packed[number]  # a site may have cut in passes
+                packed[:, places[note.name, note.winners]] |= note.rows(number)  # a site may have cut in passes
             number = note.ancestors[number]
         return packed
+
+    def block(self, columns: Sequence[Column]) -> PatternBlock:
+        """The same as one block, without a bit for each boundary of each cell on the way."""
+        first = {c.name: c.first_word for c in columns}
+        common = np.zeros(sum(c.words for c in columns), np.uint64)
+        varying, bits = dict[str, Indices](), dict[str, Bools]()
+        number = self.ancestors
+        for note in reversed(self.notes):
+            if note.among is None:
+                return PatternBlock.of(self.patterns(columns))
+            each = unpacked_bits(note.packed[number], len(note.among.numbers))
+            if note.name not in bits:
+                above = packed_bits(note.among.above[None])[0]
+                common[first[note.name] : first[note.name] + len(above)] = above
+            bits[note.name] = each | bits[note.name] if note.name in bits else each
+            varying[note.name] = 64 * first[note.name] + note.among.numbers
+            number = note.ancestors[number]
+        numbers, each = np.concatenate([*varying.values()]), np.concatenate([*bits.values()], axis=1)
+        return PatternBlock.differing(common, numbers, each)

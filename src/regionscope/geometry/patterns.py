@@ -74,6 +74,15 @@ class PatternBlock:
             bits[rows] = np.packbits(each[:, varying], axis=1, bitorder="little")
         return PatternBlock(common, varying, bits)
 
+    @staticmethod
+    def differing(common: Words, numbers: Indices, bits: Bools) -> "PatternBlock":
+        """Of cells that have these bits (cells, n) where numbers say, and those of one row elsewhere."""
+        always = bits.all(axis=0)
+        np.bitwise_or.at(common, numbers[always] >> 6, np.uint64(1) << (numbers[always] & 63).astype(np.uint64))
+        some = np.flatnonzero(bits.any(axis=0) & ~always)
+        some = some[np.argsort(numbers[some])]
+        return PatternBlock(common, numbers[some], np.packbits(bits[:, some], axis=1, bitorder="little"))
+
     def rows(self, cells: Indices) -> Words:
         """The whole patterns of some cells, (n, words)."""
         each = np.tile(np.unpackbits(self.common.view(np.uint8), bitorder="little"), (len(cells), 1))
@@ -162,6 +171,14 @@ def piece_numbers(bits: Words, units: int, breakpoints: int) -> Ints:
 def unpacked_bits(bits: Words, count: int) -> Bools:
     """The first so many bits of each row, (n, count)."""
     return np.unpackbits(bits.view(np.uint8), axis=1, count=count, bitorder="little").view(bool)
+
+
+def packed_bits(bits: Bools) -> Words:
+    """Rows of bits (n, count) in words, (n, words)."""
+    packed = np.zeros((len(bits), 8 * words(bits.shape[1])), np.uint8)
+    some = np.packbits(bits, axis=1, bitorder="little")
+    packed[:, : some.shape[1]] = some
+    return packed.view(np.uint64)
 
 
 def unpacked(columns: Sequence[Column], patterns: Words) -> Ints:

@@ -36,9 +36,9 @@ CONVEX = 1e-12  # a corner that turns inward by no more than this share of the d
 # columns of doubt; ERROR and SHIFT have two, proof and usual
 ERROR, SHIFT, NORM, VALUE, MOVED, TURNS = 0, 2, 4, 5, 6, 7
 DOUBTS = 8
-# places in the law of a site; the first four have two; coordinates are rounded by DRIFT at most
-GAIN, NOISE, FLOOR, SLOPE, SIZE, OFFSET, DRIFT = 0, 2, 4, 6, 8, 9, 10
-LAWS = 11
+# places in the law of a site; the first three have two; coordinates are rounded by DRIFT at most
+GAIN, NOISE, FLOOR, SIZE, OFFSET, DRIFT = 0, 2, 4, 6, 7, 8
+LAWS = 9
 MOST_TURNS = 4096  # no coordinates come from more interpolations
 
 

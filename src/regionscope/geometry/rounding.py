@@ -29,6 +29,8 @@ from regionscope.tracing.steps import Step, Value, indices
 from regionscope.types import Floats
 
 SQUARINGS = 3  # of the matrix whose power bounds a spectral norm: with 200 rows, by 18 % at most
+FREQUENCIES = 6  # at which the symbol of a convolution is looked at, times its degree
+SYMBOL_WORK = 1 << 30  # products at most
 SURE = 1 + 1e-6  # covers the rounding of norms themselves
 NUMBERS = ("alpha", "beta", "other", "value")  # arguments that multiply or are added, and may be plain numbers
 
@@ -92,6 +94,7 @@ class ErrorBound:
     source: Spread
     copied: Callable[[Mapping[int, Tensor]], Tensor]
     chosen: bool = False  # whether an entry may be a copy of more than one
+    parts: frozenset[int] = frozenset()  # the values of the state that it depends on
 
     @property
     def places(self) -> Tensor:
@@ -174,7 +177,7 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, ErrorBound], consta
     rows, row, wholes = None, ZERO, []
     for v, norms in zip(live, matrices, strict=True):
         bound = bounds[v]
-        wholes.append(bound.whole.times(norms.pair).rounded(rounds, norms.frobenius / max(norms.pair[0], 1e-300)))
+        wholes.append(bound.whole.times(norms.pair).rounded(rounds, norms.absolute / max(norms.pair[0], 1e-300)))
         if norms.terms <= 1:
             mine, shared = norms.scaled_rows, bound.row
         else:
@@ -186,7 +189,7 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, ErrorBound], consta
         step,
         rows,
         row,
-        combined(wholes, np.hypot if chooses else np.add),
+        _summed(wholes, [bounds[v].parts for v in live], chooses),
         _constant_part(step, live, bounds, constants),
         rounds,
     )
@@ -195,6 +198,17 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, ErrorBound], consta
         if a.roots == b.roots and a.rows.shape == b.rows.shape and not (a.chosen or b.chosen):
             result.rows[(a.places == b.places) & (a.places > 0)] = 0  # x - x
     return result
+
+
+def _summed(wholes: Sequence[Spread], parts: Sequence[frozenset[int]], chooses: bool) -> Spread:
+    """Of a sum. Of different parts of the state, a and b times their norms are at most |(a, b)| times that of both."""
+    if chooses:
+        return combined(wholes, np.hypot)
+    whole = combined(wholes, np.add)
+    if any(not p for p in parts) or sum(map(len, parts)) > len(frozenset().union(*parts)):
+        return whole
+    apart = combined(wholes, np.hypot)
+    return replace(apart, floor=whole.floor, offset=whole.offset)
 
 
 def _with_added(step: Step, rows: Tensor, row: Spread, whole: Spread, constant: Tensor, unit: Pair) -> ErrorBound:
@@ -214,7 +228,7 @@ class _Norms:
     rows: Tensor  # (shape of the result) the 2-norms
     scaled_rows: Tensor  # |A| times the rows of what it takes
     pair: Pair
-    frobenius: float
+    absolute: float  # of |A|
     terms: int
 
 
@@ -243,7 +257,8 @@ def coefficients(
     terms = count(step, x, sums)
     rows = torch.where(squares < FAINT, sums, squares.sqrt())  # of tiny squares the root is no number; sums are more
     frobenius = float(_norms_of(rows))
-    spectral = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() * x.numel() else 0.0
+    absolute = min(float((sums.max() * columns.max()).sqrt()), frobenius) if sums.numel() * x.numel() else 0.0
+    spectral = absolute
     if step.name == "convolution" and step.named["input"].index == v:
         spectral = min(spectral, _convolution_norm(step, constants))
     usual = min(spectral, frobenius / math.sqrt(max(x.numel(), 1)))
@@ -251,7 +266,7 @@ def coefficients(
         rows,
         along(torch.abs, x) if terms <= 1 else sums,
         SURE * np.array([spectral, usual]),
-        frobenius,
+        SURE * absolute,
         terms,
     )
 
@@ -360,7 +375,27 @@ def _convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
     sides = zip(kernel.shape[2:], strides, dilations, strict=True)
     overlap = math.prod(-(-k // (s // math.gcd(s, d))) for k, s, d in sides)
     groups = kernel.chunk(named["groups"]) if named["groups"] > 1 else [kernel]
-    return math.sqrt(overlap) * max(spectral_norm(part.flatten(1)) for part in groups)
+    return max(min(math.sqrt(overlap) * spectral_norm(part.flatten(1)), _symbol_norm(part)) for part in groups)
+
+
+def _symbol_norm(kernel: Tensor) -> float:
+    """At most the norm of a convolution without end, of which others are parts: the largest that its symbol has.
+
+    For a vector x, |symbol(t) x|^2 is a trigonometric polynomial of degree n = k - 1 in each angle, so near its largest
+    value it is at least that times cos(n d), d away (Riesz): looking at points 2 d apart misses no more.
+    """
+    sides, channels = kernel.shape[2:], kernel.shape[:2]
+    looks = [FREQUENCIES * (k - 1) + 1 for k in sides]
+    if math.prod(looks) * max(channels) * min(channels) ** 2 > SYMBOL_WORK:
+        return math.inf
+    largest = float(kernel.abs().max()) if kernel.numel() else 0.0
+    if not 0 < largest < math.inf:
+        return 0.0 if largest == 0 else math.inf
+    scaled = kernel / largest  # no square is too small or too large for a float64
+    symbol = torch.fft.rfftn(scaled, s=looks, dim=tuple(range(2, kernel.dim()))).flatten(2).permute(2, 0, 1)
+    gram = symbol @ symbol.mH if channels[0] <= channels[1] else symbol.mH @ symbol
+    missed = math.prod(math.cos(math.pi * (k - 1) / n) for k, n in zip(sides, looks, strict=True))
+    return largest * SURE * math.sqrt(max(float(torch.linalg.eigvalsh(gram)[:, -1].max()), 0.0) / missed)
 
 
 def _normed(

@@ -85,8 +85,7 @@ class Segments:
         count[kernels.VERTICES] = roots
 
         def kernel() -> int:
-            first = boundaries.first
-            return int(kernels.cut_pieces(chain, made.vertices, made.rule, questions, count, first, roots, most))
+            return int(kernels.cut_pieces(chain, made.vertices, made.rule, questions, count, roots, most))
 
         def full() -> None:
             raise AssertionError("a piece has more breakpoints than its ends differ in")

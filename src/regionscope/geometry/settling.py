@@ -179,7 +179,7 @@ class Judge:
 
     def signs(self, maps: CellMaps, cut: Cut, meetings: Meetings, boundary: Indices) -> Signs:
         """The signs of boundaries of a site at meetings of lines; `UNSETTLED` if that cannot be done or is too much."""
-        target = forms_of(boundary + cut.boundaries.first, self.boundaries)
+        target = forms_of(cut.rule.labels[boundary].astype(np.int64), self.boundaries)
         signs = np.full(len(boundary), UNSETTLED, np.int8)
         signs[self.tied(maps, cut.boundaries, meetings.cell, boundary)] = 0
         asked = np.flatnonzero((meetings.cell >= 0) & (signs == UNSETTLED))
@@ -270,7 +270,7 @@ def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: 
         if outcome.asked == 0:
             break
         vertex, boundary, cell, line, maker = asked[: outcome.asked].T
-        meetings = cells.meetings(cell, line, maker + cut.boundaries.first, judge.boundaries)
+        meetings = cells.meetings(cell, line, cut.rule.labels[maker].astype(np.int64), judge.boundaries)
         signs = judge.signs(maps, cut, meetings, boundary)
         wrong = (signs != UNSETTLED) & (signs != outcome.made.signs(vertex, boundary))
         if not wrong.any():

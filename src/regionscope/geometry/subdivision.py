@@ -82,7 +82,9 @@ class Subdivision:
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
         moving = (planes.axes != 0).any(dim=1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
         reach = float(origins.max()) + 2.0
-        return Start(len(self), planes.corners(), error, 2 * coordinates, planes.axes, reach, moving)
+        weights = np.concatenate([np.ones((len(planes.domain), 1)), planes.domain], axis=1)
+        frame = (torch.cat([planes.origins, planes.axes[0]]), weights) if len(planes) == 1 else None
+        return Start(len(self), planes.corners(), error, 2 * coordinates, planes.axes, reach, moving, frame)
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""
@@ -107,8 +109,8 @@ class Subdivision:
         made = [self._enlarge(cut, *some)]
 
         def kernel() -> int:
-            made_by, c = cut.boundaries.first, made[0]
-            return int(kernels.cut_cells(self.mesh, c.vertices, c.rule, questions, count, stack, made_by, cells, most))
+            c = made[0]
+            return int(kernels.cut_cells(self.mesh, c.vertices, c.rule, questions, count, stack, cells, most))
 
         def grow() -> None:
             known, capacity = len(made[0].values), len(self.mesh.xy)
@@ -125,7 +127,7 @@ class Subdivision:
         self._shrink(*count[:3])
         ancestors = traversals.ancestors(self.mesh.source, cells)
         self.polygon = self.polygon[ancestors]
-        new = made[0].vertices.parents[vertices : len(self.mesh.xy), 2] + np.int32(cut.boundaries.first)
+        new = cut.rule.labels[made[0].vertices.parents[vertices : len(self.mesh.xy), 2]]
         self.maker = np.concatenate([self.maker, new])
         self.corner, self.ids = (np.concatenate([a, np.full(len(new), -1, a.dtype)]) for a in (self.corner, self.ids))
         asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()

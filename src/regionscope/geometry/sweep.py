@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from regionscope.geometry import bases
 from regionscope.geometry.budget import LEAST, OVER, Budget, TooMuchMemory
 from regionscope.geometry.complexes import Complex, Cut, Finish, Outcome, TooManyCells
 from regionscope.geometry.laws import Way, route
 from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable, numbered
-from regionscope.geometry.predicates import SHIFT, words
+from regionscope.geometry.predicates import SHIFT
 from regionscope.geometry.settling import Still, cut_by_site
 from regionscope.geometry.swept import ENTRIES_AT_ONCE, Swept
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import GB, points_at_once, return_freed_memory
 from regionscope.progress import tqdm
 from regionscope.tracing.network import Network
-from regionscope.tracing.program import Program
 from regionscope.types import Floats, Indices, Words
 
 MUCH = 1 << 28  # bytes of values: from here on holes in the heap are given back
@@ -60,7 +60,7 @@ class CellBlock:
         return [
             CellBlock(
                 part,
-                self.swept.part(vertices, cells),
+                self.swept.part(vertices, cells, advanced=self.advanced),
                 self.site,
                 self.advanced,
                 self.share * len(part) / max(1, len(self.cells)),
@@ -91,14 +91,15 @@ def sweep(
     """
     boundaries = _boundaries(net, up_to_layer)
     way, budget = route(net, boundaries), Budget(memory)
-    budget.check(max((_vertex_bytes(part, b) for part, b in zip(way.parts, boundaries, strict=True)), default=0))
-    swept = Swept(net, cells.start(), boundaries, certified, exactly)
+    budget.check(8 * max((sum(math.prod(p.shapes[v]) for v in p.outputs) for p in way.parts), default=0))
+    swept = Swept(net, cells.start(), boundaries, certified, exactly, in_rows(net, boundaries))
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", disable=not show_progress)
     waiting, done = [CellBlock(cells, swept)], list[Finished]()
     while waiting:
         block = waiting.pop()
-        budget.waiting = sum(b.nbytes for b in waiting)
+        shared = {id(b.swept.basis): b.swept.basis.nbytes for b in waiting if b.swept.basis is not None}
+        budget.waiting = sum(b.nbytes for b in waiting) + sum(shared.values())
         others = sum(len(b.cells) for b in waiting) + sum(len(f.patterns.bits) for f in done)
         parts = _carried(block, way, budget, max_cells - others, bar, check)
         if parts and before_blocks is not None and block.share == 1.0:
@@ -139,13 +140,7 @@ def _finished(block: CellBlock) -> Finished:
     cells, swept = block.cells, block.swept
     _place_exactly(cells, swept)
     lineage = swept.lineage.descended(np.flatnonzero(cells.own()))
-    return Finished(cells.finished(), PatternBlock.of(lineage.patterns(swept.columns)), swept.outputs)
-
-
-def _vertex_bytes(part: Program, boundaries: Boundaries) -> int:
-    """What a vertex takes while a site cuts: values, signs, and the pattern of about one cell."""
-    values = 8 * sum(math.prod(part.shapes[v]) for v in part.outputs)
-    return values + 24 * words(boundaries.count) + 300
+    return Finished(cells.finished(), lineage.block(swept.columns), swept.outputs)
 
 
 def _carried(
@@ -158,17 +153,18 @@ def _carried(
         check()
         site, part, law = boundaries[number], way.parts[number], way.laws[number]
         known = way.parts[number - 1].outputs if number else (0,)
-        each, together = _vertex_bytes(part, site), number > 0 and _play_together(boundaries[number - 1], site)
+        together = number > 0 and _play_together(boundaries[number - 1], site)
         block.site = number
         if not block.advanced:
-            size = swept.vertices * (each + 8 * sum(rows.width for rows in swept.state))
+            swept.fold()
+            size = swept.bytes_to_advance(part)
             if size > budget.room and not together and (parts := block.split(_parts(size, budget))):
                 return parts
-            swept.advance(part, known)
+            swept.advance(part, known, boundaries[number - 1].site if number else None, law)
             block.advanced = True
         for _ in range(site.count + 1):  # passes
             cut, following = swept.look(part, law, site, known == (0,))
-            more = 0 if budget.memory is None else cells.room_needed(cut)
+            more, each = 0 if budget.memory is None else cells.room_needed(cut), swept.vertex_bytes
             size = (swept.vertices + more) * each
             whole = more == 0 or size <= budget.room or together
             in_passes = site.tournament is None and len(cells) < FEW and 2 * swept.vertices * each < budget.room
@@ -184,19 +180,22 @@ def _carried(
             swept.follow(outcome, law, following, whole=whole)
             above, ancestors = outcome.made.vertices.above[: outcome.vertices], outcome.ancestors
             del cut, outcome  # memory that the notes need
-            swept.lineage = swept.lineage.descended(ancestors).noted(site.site.name, cells.bits(above))
-            del above, ancestors
+            bits = cells.bits(above)
+            swept.lineage = swept.lineage.descended(ancestors).noted(site.site.name, bits, among=swept.among)
+            del above, ancestors, bits
             if whole:
                 break
         if site.tournament in swept.judge.tournaments and _is_last_round(site, boundaries):
             _finish(cells, swept, site)
         block.advanced = False
-        bar.update(block.share)
+        bar.update(min(block.share, len(boundaries) - bar.n))  # shares add up to 1 but for rounding
         bar.set_postfix(vertices=swept.vertices, refresh=False)
     block.site = len(boundaries)
     if len(boundaries) == len(swept.net.sites):
-        swept.advance(way.last, way.parts[-1].outputs if way.parts else (0,))
-        swept.outputs = swept.state[0].table(swept.vertices).copy()
+        swept.fold()
+        known, behind = (way.parts[-1].outputs, boundaries[-1].site) if way.parts else ((0,), None)
+        swept.advance(way.last, known, behind, None)
+        swept.outputs = swept.outputs_now()
     swept.state = []
     return []
 
@@ -229,6 +228,12 @@ def _parts(size: float, budget: Budget) -> int:
 def _play_together(before: Boundaries, site: Boundaries) -> bool:
     """Whether two sites are rounds of one tournament."""
     return site.tournament is not None and site.tournament == before.tournament
+
+
+def in_rows(net: Network, boundaries: Sequence[Boundaries] | None = None) -> bool:
+    """Whether one plane is carried through these sites of a frozen network, or all, as sums of rows."""
+    sites = numbered(net.sites) if boundaries is None else boundaries
+    return bases.fits(route(net, sites), sites)
 
 
 def _boundaries(net: Network, up_to_layer: int | None) -> list[Boundaries]:

@@ -3,16 +3,18 @@
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from regionscope.geometry import kernels, settling, traversals
+from regionscope.geometry.bases import Basis, Bend
 from regionscope.geometry.complexes import Cut, Outcome, Start
 from regionscope.geometry.laws import Law
-from regionscope.geometry.lineage import Lineage
-from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, unpacked_bits
+from regionscope.geometry.lineage import Among, Lineage
+from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, packed_bits, unpacked_bits
 from regionscope.geometry.predicates import (
     DOUBTS,
     EPS,
@@ -23,15 +25,16 @@ from regionscope.geometry.predicates import (
     MOVED,
     NORM,
     ORTHONORMAL,
+    SHIFT,
     VALUE,
     words,
 )
-from regionscope.geometry.rounding import Spread
+from regionscope.geometry.rounding import Spread, rounding
 from regionscope.geometry.rows import Rows, enlarged
 from regionscope.geometry.settling import Judge
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once, threads_for
-from regionscope.tracing.network import Network, as_rows
+from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Indices, Words
 
@@ -47,7 +50,13 @@ class Swept:
     """
 
     def __init__(
-        self, net: Network, start: Start, boundaries: list[Boundaries], certified: bool, exactly: bool
+        self,
+        net: Network,
+        start: Start,
+        boundaries: list[Boundaries],
+        certified: bool,
+        exactly: bool,
+        in_rows: bool = False,
     ) -> None:
         self.net, self.boundaries = net, boundaries
         self.columns = columns_of(boundaries, net)
@@ -68,6 +77,13 @@ class Swept:
         self._moved: Floats | None = None  # MOVED of earlier passes
         self.table: PatternTable | None = None  # the patterns of cells that were found in blocks
         self.still = _poisoned(net, start)
+        self.basis: Basis | None = None  # with one, the state is the values of units that may switch, and weights
+        self.among: Among | None = None  # which units these are
+        self._parted = False  # whether the basis may have rows that this block does not need
+        self._most_weights = 0.0  # of all rows at a vertex
+        self._boundaries_now = 0  # of the site that was looked at last
+        if in_rows and start.frame is not None:
+            self.basis, self.state = Basis.of(start.frame[0]), [Rows(self.vertices, 0), Rows.of(start.frame[1])]
 
     @property
     def close_decisions(self) -> int:
@@ -81,15 +97,21 @@ class Swept:
 
     def patterns(self) -> Words | PatternTable:
         """The packed patterns of all cells."""
+        if self.table is None and self.basis is not None:
+            return PatternTable((self.lineage.block(self.columns),))
         return self.lineage.patterns(self.columns) if self.table is None else self.table
 
     # evaluation
 
-    def advance(self, part: Program, known: tuple[int, ...]) -> None:
+    def advance(self, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None) -> None:
         """Take the state through a part of the network, in the memory it has, a limited number of vertices at a time.
 
         Tables that become wider are filled from the end, others from the begin: what is not yet read is not written.
+        The part begins `behind` a site, and has a law if it ends at one.
         """
+        if self.basis is not None:
+            self._advance_rows(self.basis, part, known, behind, law)
+            return
         widths = [math.prod(part.shapes[v]) for v in part.outputs]
         old, before = self.state, [rows.width for rows in self.state]
         shared = list(zip(widths, before, strict=False))
@@ -113,12 +135,66 @@ class Swept:
             rows.width = width
         self.state = made
 
+    def _advance_rows(
+        self, basis: Basis, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
+    ) -> None:
+        """The same for rows that the state is the sum of."""
+        values, weights = (rows.table(self.vertices) for rows in self.state)
+        norm, bend = basis.norm(weights), None
+        if behind is not None:
+            assert self.among is not None
+            units, doubt = self.among.numbers, self.doubt[: self.vertices]
+            slack = 2 * doubt[:, SHIFT, None] * basis.steepness[units]
+            bend = Bend.of(behind, units, values, self.among.above, doubt[:, ERROR], slack)
+            weights = np.concatenate([weights, bend.added], axis=1)
+            norm += np.abs(bend.added).sum(axis=1)
+        self.basis, self.among = basis.after(part, known, bend, law), None
+        self.state = [Rows(self.vertices, 0), Rows.of(weights)]
+        self.doubt[:, NORM] = norm
+        self._most_weights = float(np.abs(weights).sum(axis=1).max())
+
+    def outputs_now(self) -> Floats:
+        """The values that the state begins with, at all vertices."""
+        if self.basis is not None:
+            return self.basis.values(self.state[1].table(self.vertices))
+        return self.state[0].table(self.vertices).copy()
+
+    def fold(self) -> None:
+        """Leave rows out whose units do not switch here, if this block is a part of that which they were made for."""
+        if self.basis is not None and self._parted:
+            weights = self.state[1].table(self.vertices)
+            self.basis, kept, errors = self.basis.folded(weights, self.doubt[: self.vertices, SHIFT])
+            self.state[1] = Rows.of(weights[:, kept])
+            self.doubt[:, [ERROR, ERROR + 1]] += errors
+        self._parted = False
+
+    def _look_at_rows(self, basis: Basis, law: Law) -> None:
+        """Find the units that may switch, and their values at all vertices.
+
+        Wherever true vertices may be, others keep their sign, and on the way there: hence twice the shift (`bases`).
+        """
+        weights = self.state[1].table(self.vertices)
+        errors = kernels.sure_errors(self.doubt[: self.vertices], self._numbers(law.row))
+        shift = 2 * self.doubt[: self.vertices, SHIFT]
+        self.among = Among(
+            *basis.unsure(weights, np.stack([errors, shift], 1), np.stack([law.rows, self._steep(law)[0]]))
+        )
+        self.state[0] = Rows.of(basis.values(weights, self.among.numbers))
+
     def look(self, part: Program, law: Law, boundaries: Boundaries, first: bool) -> tuple[Cut, Floats]:
         """The site that comes next, with the sides of its boundaries on which vertices are; and how steep what follows
         is."""
         before, following = self._first_slopes(part, law) if first else (self._slope, self._slope * law.state.gain)
         self._slope = before
-        rows, n, width = self.state[0], self.vertices, words(boundaries.count)
+        if self.basis is not None and self.among is None:
+            self._look_at_rows(self.basis, law)
+        labels = np.arange(boundaries.count, dtype=np.int32) + np.int32(boundaries.first)
+        each, steep = law.rows, self._steep(law)
+        if self.among is not None:
+            some = self.among.numbers
+            labels, each, steep = labels[some], each[some], steep[:, some]
+        rows, n, width = self.state[0], self.vertices, words(len(labels))
+        self._boundaries_now = len(labels)
         values = rows.table(n)
         if law.unknown is not None:  # only values themselves say how large errors are
             self.doubt[:, NORM] = np.maximum(self.doubt[:, NORM], np.linalg.norm(values, axis=1))
@@ -132,7 +208,9 @@ class Swept:
             parents=np.empty((room, 3), np.int32),
             weights=np.empty(room),
         )
-        rule = kernels.Rule(np.array(boundaries.site.breakpoints), law.rows, self._numbers(law.row))
+        rule = kernels.Rule(
+            np.array(boundaries.site.breakpoints), each, np.ascontiguousarray(steep), self._numbers(law.row), labels
+        )
         ties, opened = self._constant_matches(boundaries), np.empty(n, np.int32)
         constant = self._constant_units(boundaries, vertices, rule)
         apart = [constant[0]] if constant is not None else []
@@ -152,7 +230,9 @@ class Swept:
 
         One look decides for all vertices: blank pixels would have exact arithmetic settle the same sign at each.
         """
-        constants, units = self.judge.constant_values.get(boundaries.site.entry), boundaries.site.units
+        constants, units = self.judge.constant_values.get(boundaries.site.entry), vertices.values.shape[1]
+        if constants is not None and self.among is not None:
+            constants = constants[self.among.numbers]
         if constants is None or np.isnan(constants).all():
             return None
         fixed = np.tile(~np.isnan(constants), len(rule.breakpoints))
@@ -162,10 +242,10 @@ class Swept:
         above = z > bounds[1]
         opened = np.flatnonzero(fixed & ~(np.abs(z) > bounds[0]) & ~((z == 0) & (bounds[0] == 0)))
         if len(opened):
-            signs = self.judge.constant_sides(boundaries, opened)
+            signs = self.judge.constant_sides(boundaries, (rule.labels[opened] - boundaries.first).astype(np.int64))
             above[opened] = above[opened] if signs is None else signs
             self.judge.count(boundaries, len(opened), len(opened) if signs is None else 0)
-        return _packed(fixed), _packed(fixed & above)
+        return packed_bits(fixed[None]), packed_bits((fixed & above)[None])
 
     def _first_slopes(self, part: Program, law: Law) -> tuple[Floats, Floats]:
         """How fast the input, as its units see it, and the first state change along the plane.
@@ -188,9 +268,19 @@ class Swept:
             self._slope * law.state.gain, whole + rounding[1]
         )
 
+    @np.errstate(invalid="ignore")  # what is infinite is no bound
+    def _steep(self, law: Law) -> Floats:
+        """At most how fast each unit changes along the plane, and usually, (2, units)."""
+        steep: Floats = law.rows * (law.row.gain * self._slope)[:, None]
+        return steep if self.basis is None else np.minimum(steep, self.basis.steepness)
+
     def _numbers(self, measure: Spread) -> Floats:
         """What compiled kernels know of a law."""
-        pairs = (*measure.gain, *measure.noise, *measure.floor, *self._slope)
+        if self.basis is not None:  # each row is rounded, and has constants taken off; rows and values are interpolated
+            rounded = measure.rounded(2 * rounding(len(self.basis)))
+            floor = rounded.floor * (1 + 2 * self._most_weights)
+            measure = replace(rounded, floor=floor, size=2 * measure.size, offset=2 * measure.offset)
+        pairs = (*measure.gain, *measure.noise, *measure.floor)
         return np.array([*pairs, measure.size, measure.offset, self._drift])
 
     def _constant_matches(self, boundaries: Boundaries) -> Words:
@@ -236,10 +326,15 @@ class Swept:
         some = cutting[np.linspace(0, len(cutting) - 1, max(1, min(most, len(cutting) // 2))).astype(np.int64)]
         chosen = np.zeros(len(bits), bool)
         chosen[some] = True
-        self._chosen = _packed(chosen)
+        self._chosen = packed_bits(chosen[None])
         self._done = np.zeros_like(self._chosen) if self._done is None else self._done
 
     # what a cut changes
+
+    @property
+    def vertex_bytes(self) -> int:
+        """What a vertex takes while the site cuts that was looked at: values, signs, the pattern of about one cell."""
+        return 8 * sum(rows.width for rows in self.state) + 24 * words(self._boundaries_now) + 300
 
     @property
     def nbytes(self) -> int:
@@ -247,9 +342,19 @@ class Swept:
         rows = 8 * self.vertices * sum(r.width for r in self.state)
         return rows + 8 * DOUBTS * self.vertices + self.lineage.nbytes
 
-    def part(self, vertices: Indices, cells: Indices) -> "Swept":
-        """What is carried of some of the vertices and cells."""
+    def bytes_to_advance(self, part: Program) -> int:
+        """What the state takes while it goes through a part of the network."""
+        widths = [math.prod(part.shapes[v]) for v in part.outputs]
+        if self.basis is None:
+            return 8 * self.vertices * (sum(widths) + sum(rows.width for rows in self.state))
+        n = len(self.basis) + (0 if self.among is None else len(self.among.numbers))
+        return 8 * n * (sum(widths) + self.vertices) + self.basis.nbytes
+
+    def part(self, vertices: Indices, cells: Indices, *, advanced: bool) -> "Swept":
+        """What is carried of some of the vertices and cells; they may have `advanced` to a site that has not cut."""
         part = copy.copy(self)
+        part._parted = True
+        part.among = None if advanced and self._done is None else self.among  # there may be fewer
         part.vertices = len(vertices)
         part.state = [Rows.of(rows.table(self.vertices)[vertices]) for rows in self.state]
         part.doubt, part.lineage = self.doubt[vertices], self.lineage.part(cells)
@@ -330,14 +435,6 @@ def _inherited(kept: dict[str, Words], names: set[str], old: int, vertices: int,
     for bits in grown.values():
         traversals.inherit(bits, old, cut.vertices.parents)
     return grown
-
-
-def _packed(chosen: Bools) -> Words:
-    """Boundaries as bits, (1, words)."""
-    bits = np.zeros(8 * words(len(chosen)), np.uint8)
-    some = np.packbits(chosen, bitorder="little")
-    bits[: len(some)] = some
-    return bits.view(np.uint64)[None]
 
 
 def _evaluated(part: Program, known: tuple[int, ...], state: Sequence[Floats]) -> list[Tensor]:
