@@ -26,6 +26,7 @@ from regionscope.types import Bools, Floats, Indices, Ints
 
 ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
 WORK = 4e12  # products in exact arithmetic that one sweep may spend
+WIDE_WORK = 4e11  # of a wide network, whose every sign takes long, unless all have to be proved
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,8 @@ class Swept:
     ) -> None:
         self.net, self.boundaries = net, boundaries
         self.columns = columns_of(boundaries, net)
-        self.judge = Judge(net, boundaries, start.reach, certified, settling.WORK if exactly else 0.0)
+        work = settling.WIDE_WORK if in_rows and not certified else settling.WORK
+        self.judge = Judge(net, boundaries, start.reach, certified, work if exactly else 0.0)
         self.lineage = Lineage.of(start.cells)
         self.vertices, self.state = len(start.points), [Rows.of(start.points.numpy())]
         self.doubt = np.zeros((self.vertices, DOUBTS))  # see `predicates`
