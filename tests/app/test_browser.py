@@ -272,7 +272,7 @@ def test_what_is_shown_can_be_saved(look: Callable[..., Looker], url: str, folde
     assert saved(looker, "SVG").count(b"<path") > 3
     assert len(saved(looker, "CSV").splitlines()) == 1 + header["cells"]
     with Image.open(io.BytesIO(saved(looker, "GIF over training"))) as film:
-        assert film.n_frames == len(rs.Run.open(folder / "one").steps)
+        assert getattr(film, "n_frames", 1) == len(rs.Run.open(folder / "one").steps)
 
 
 NOTEBOOK = """async () => {

@@ -32,7 +32,14 @@ SECONDS = 180  # on a machine that has much else to do
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
     """A notebook with one cell, in a server of its own."""
-    cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": CELL, "outputs": [], "execution_count": None}
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "id": "a",
+        "metadata": {},
+        "source": CELL,
+        "outputs": [],
+        "execution_count": None,
+    }
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     book = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     (tmp_path / "book.ipynb").write_text(json.dumps(book))
