@@ -18,7 +18,7 @@ from regionscope.experiments.registry import EXPERIMENTS
 
 DOCS = Path(__file__).parent
 FOLDER = DOCS / "reproduction"
-DOTS, COLOURS = 120, 128  # an inch; of a picture
+DOTS, COLOURS = 120, 256  # an inch; of a picture
 
 
 def page() -> str:
@@ -35,7 +35,7 @@ def bring(file: Path) -> None:
     figure.savefig(picture, dpi=DOTS)
     plt.close(figure)
     with Image.open(picture) as image:
-        fewer = image.convert("RGB").quantize(COLOURS)
+        fewer = image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
     fewer.save(picture, optimize=True)
 
 
