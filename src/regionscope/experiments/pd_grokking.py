@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 from scipy.signal import find_peaks
 
-from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence
 from regionscope.experiments.pd_mnist import (
     FRAME,
@@ -14,13 +13,10 @@ from regionscope.experiments.pd_mnist import (
     RADIUS,
     SMOKE,
     PartitionSettings,
-    crossing_measurements,
+    crossing_experiment,
     crossings_named,
-    draw_networks,
     each_run,
-    partition_evidence,
     partition_networks,
-    partition_trainings,
 )
 from regionscope.experiments.verdicts import at_least, falls_again, monotone, reported, untested
 from regionscope.types import Floats, Indices
@@ -88,7 +84,7 @@ def _checks(settings: PartitionSettings, evidence: Evidence) -> Sequence[Check]:
 
 
 FIGURES = (
-    Experiment(
+    crossing_experiment(
         name="pd8",
         title="Crossings and accuracies during grokking, MNIST perceptron of width 200, weights × 8 at the start",
         claim="Networks memorise while crossings rise; a second peak comes just before they generalise, which happens"
@@ -98,28 +94,20 @@ FIGURES = (
             "laptop": replace(LAPTOP, init_scale=8.0, steps=80_000, records=61),
             "paper": replace(SCALED, depths=(3, 4, 5), steps=100_000),
         },
-        trainings=partition_trainings,
-        measurements=crossing_measurements,
-        evidence=partition_evidence,
         checks=_checks,
-        draw=draw_networks,
         choices=(FRAME, RADIUS, "depths 3, 4 and 5, and 100,000 steps as in the grokking code that PD follows"),
     ),
-    Experiment(
+    crossing_experiment(
         name="pd9",
         title="Effect of depth on grokking and crossings, MNIST perceptrons of width 200, weights × 8 at the start",
         claim="At every depth networks memorise while crossings rise and generalise during the second descent; deeper"
         " ones have a higher peak and generalise later.",
         scales={
             "smoke": replace(SMOKE, depths=(3, 4), init_scale=8.0),
-            "laptop": replace(LAPTOP, depths=(3, 4, 5), init_scale=8.0, steps=80_000, records=61, seeds=(0,)),
+            "laptop": replace(LAPTOP, depths=(3, 4, 5), init_scale=8.0, steps=80_000, records=61),
             "paper": replace(SCALED, depths=(3, 4, 5), steps=100_000),
         },
-        trainings=partition_trainings,
-        measurements=crossing_measurements,
-        evidence=partition_evidence,
         checks=_checks,
-        draw=draw_networks,
         choices=(FRAME, RADIUS, "depths 3, 4 and 5, and 100,000 steps as in the grokking code that PD follows"),
     ),
 )

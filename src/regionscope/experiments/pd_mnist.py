@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal
 
@@ -274,8 +275,16 @@ def _draw_layers(findings: Findings) -> "Figure":
     return _draw_crossings(findings, list(names), accuracies=False)
 
 
+crossing_experiment = partial(
+    Experiment,
+    trainings=partition_trainings,
+    measurements=crossing_measurements,
+    evidence=partition_evidence,
+    draw=draw_networks,
+)
+
 FIGURES = (
-    Experiment(
+    crossing_experiment(
         name="pd3",
         title="Crossings during training, MNIST perceptrons of depth 2 to 5 and width 200, two radii",
         claim="Around training points crossings fall, rise and fall again; they rise more sharply than around test"
@@ -285,11 +294,7 @@ FIGURES = (
             "laptop": replace(LAPTOP, depths=(2, 3, 4, 5), radii=FINE_AND_COARSE),
             "paper": PartitionSettings(depths=(2, 3, 4, 5), radii=FINE_AND_COARSE),
         },
-        trainings=partition_trainings,
-        measurements=crossing_measurements,
-        evidence=partition_evidence,
         checks=_depth_checks,
-        draw=draw_networks,
         choices=(FRAME,),
     ),
     Experiment(

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence
 from regionscope.experiments.pd_mnist import (
     FRAME,
@@ -13,14 +12,11 @@ from regionscope.experiments.pd_mnist import (
     RADIUS,
     SMOKE,
     PartitionSettings,
-    crossing_measurements,
+    crossing_experiment,
     crossings_named,
     double_descent,
-    draw_networks,
     each_run,
-    partition_evidence,
     partition_networks,
-    partition_trainings,
     peak_place,
     peak_value,
     too_short,
@@ -113,7 +109,7 @@ SIZES = (1000, 4000, 16_000)
 RANDOM_SIZES = (500, 1000, 2000)
 
 FIGURES = (
-    Experiment(
+    crossing_experiment(
         name="pd6",
         title="Crossings during training by width, MNIST perceptrons of depth 3",
         claim="The peak around training points rises with width up to 1000 units, and the ascent begins earlier; with"
@@ -123,14 +119,10 @@ FIGURES = (
             "laptop": replace(LAPTOP, depths=(3,), widths=(20, 100, 200, 500, 1000), wide_steps=6_000),
             "paper": PartitionSettings(depths=(3,), widths=(20, 100, 500, 1000, 2000)),
         },
-        trainings=partition_trainings,
-        measurements=crossing_measurements,
-        evidence=partition_evidence,
         checks=_width_checks,
-        draw=draw_networks,
         choices=(FRAME, RADIUS),
     ),
-    Experiment(
+    crossing_experiment(
         name="pd10",
         title="Crossings during training by the number of images, MNIST perceptrons of depth 3 and width 200",
         claim="The more images there are to train on, the less crossings rise around them.",
@@ -139,14 +131,10 @@ FIGURES = (
             "laptop": replace(LAPTOP, depths=(3,), sizes=SIZES),
             "paper": PartitionSettings(depths=(3,), sizes=SIZES),
         },
-        trainings=partition_trainings,
-        measurements=crossing_measurements,
-        evidence=partition_evidence,
         checks=_size_checks,
-        draw=draw_networks,
         choices=(FRAME, RADIUS, "1,000, 4,000 and 16,000 images: the paper prints no sizes"),
     ),
-    Experiment(
+    crossing_experiment(
         name="pd11",
         title="The same with random labels, MNIST perceptrons of depth 3 and width 200",
         claim="With random labels more images make the ascent longer and the peak higher, around training points and"
@@ -156,14 +144,10 @@ FIGURES = (
             "laptop": replace(LAPTOP, depths=(3,), sizes=RANDOM_SIZES, label_noise=1.0),
             "paper": PartitionSettings(depths=(3,), sizes=RANDOM_SIZES, label_noise=1.0),
         },
-        trainings=partition_trainings,
-        measurements=crossing_measurements,
-        evidence=partition_evidence,
         checks=_label_checks,
-        draw=draw_networks,
         choices=(FRAME, RADIUS, "500, 1,000 and 2,000 images, all labels drawn anew: the paper prints no sizes"),
     ),
-    Experiment(
+    crossing_experiment(
         name="pd13",
         title="Crossings during training with GELU, MNIST perceptrons of depth 3 to 5 and width 200",
         claim="With GELU, too, crossings around training points fall, rise and fall again at every depth.",
@@ -172,11 +156,7 @@ FIGURES = (
             "laptop": replace(LAPTOP, depths=(3, 4, 5), activation="gelu", steps=12_000),
             "paper": PartitionSettings(depths=(3, 4, 5), activation="gelu"),
         },
-        trainings=partition_trainings,
-        measurements=crossing_measurements,
-        evidence=partition_evidence,
         checks=_gelu_checks,
-        draw=draw_networks,
         choices=(FRAME, RADIUS, "a unit switches where what enters its GELU changes sign"),
     ),
 )
