@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.hr_planes import ORDER
 from regionscope.experiments.lab import Lab, Measurement
-from regionscope.experiments.pictures import WIDTH, panels
+from regionscope.experiments.pictures import draw_graph, panels
 from regionscope.experiments.verdicts import at_most, reported, within
 from regionscope.geometry.line_cells import line_cells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
@@ -125,25 +125,8 @@ def _surface_checks(settings: RandomSettings, evidence: Evidence) -> Sequence[Ch
 
 def _draw_surface(findings: Findings) -> "Figure":
     """The regions in the plane, and above each of them the function, in the same colour."""
-    import matplotlib.pyplot as plt
-    from matplotlib.collections import PolyCollection
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
-
     polygons = np.split(in_units(findings.evidence.arrays["corners"]), findings.evidence.arrays["offsets"][1:-1])
-    colours = np.random.default_rng(1).uniform(0.45, 1.0, (len(polygons), 3))
-    figure = plt.figure(figsize=(WIDTH, 3.1), layout="constrained")
-    flat = figure.add_subplot(1, 2, 1)
-    high: Any = figure.add_subplot(1, 2, 2, projection="3d")
-    high.set_box_aspect(None, zoom=1.2)
-    flat.add_collection(PolyCollection([p[:, :2] for p in polygons], facecolor=colours, edgecolor="0.25", lw=0.25))
-    high.add_collection3d(Poly3DCollection(polygons, facecolor=colours, edgecolor="0.25", lw=0.15))
-    every = np.concatenate(polygons)
-    low, top = every.min(axis=0), every.max(axis=0)
-    flat.set(xlim=(low[0], top[0]), ylim=(low[1], top[1]), aspect="equal", title=f"{len(polygons):,} regions")
-    flat.set(xlabel="first input, 10⁻³", ylabel="second input, 10⁻³")
-    high.set(xlim=(low[0], top[0]), ylim=(low[1], top[1]), zlim=(low[2], top[2]), title="the function over them")
-    high.tick_params(labelsize="small", pad=-3)
-    return figure
+    return draw_graph(polygons, xlabel="first input, 10⁻³", ylabel="second input, 10⁻³")
 
 
 def in_units(values: Floats) -> Floats:

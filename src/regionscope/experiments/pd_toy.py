@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.length_maps import length_map
+from regionscope.experiments.pictures import draw_graph
 from regionscope.experiments.verdicts import at_least, correlation
 from regionscope.geometry.plane_cells import plane_cells
 from regionscope.geometry.planes import Plane
@@ -93,23 +94,10 @@ def _checks(settings: ToySettings, evidence: Evidence) -> Sequence[Check]:
 
 
 def _draw(findings: Findings) -> "Figure":
-    """The partition in random colours, and the graph above it in the same."""
-    import matplotlib.pyplot as plt
-    from matplotlib.collections import PolyCollection
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
-
     arrays = findings.evidence.arrays
-    figure = plt.figure(figsize=(6.75, 3.2), layout="constrained")
-    corners = np.split(arrays["corners"], arrays["offsets"][1:-1])
-    colours = 0.35 + 0.6 * np.random.default_rng(0).random((len(corners), 3))
-    style: dict[str, Any] = {"facecolors": colours, "edgecolors": "black", "linewidths": 0.2}
-    flat = figure.add_subplot(1, 2, 1, aspect="equal", xlabel="x₁", ylabel="x₂", title=f"{len(corners):,} regions")
-    flat.add_collection(PolyCollection([arrays["vertices"][cell] for cell in corners], **style))
-    graph: Any = figure.add_subplot(1, 2, 2, projection="3d", xlabel="x₁", ylabel="x₂", title="graph")
     places = np.column_stack([arrays["vertices"], arrays["values"]])
-    graph.add_collection3d(Poly3DCollection([places[cell] for cell in corners], **style))
-    graph.set(zlim=(min(0.0, arrays["values"].min()), arrays["values"].max()))
-    return figure
+    corners = np.split(arrays["corners"], arrays["offsets"][1:-1])
+    return draw_graph([places[cell] for cell in corners], xlabel="x₁", ylabel="x₂")
 
 
 FIGURES = (

@@ -1,15 +1,18 @@
-"""What the figures of experiments share: panels of curves with bands over seeds, in the width of two columns."""
+"""What the figures of experiments share: panels of curves with bands over seeds, a graph over its regions."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from regionscope.experiments.findings import Curve
+from regionscope.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 6.75  # inches
+WIDTH = 6.75  # inches, two columns
 
 
 def panels(columns: int, rows: int = 1, *, height: float = 2.4, sharey: bool = False) -> "tuple[Figure, list[Axes]]":
@@ -35,6 +38,28 @@ def draw_curves(
     set_log_time(ax, next(iter(curves.values())).x)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if from_zero:
-        ax.set_ylim(0, 1.05 * ax.get_ylim()[1])
+        ax.set_ylim(0, 1.05 * ax.get_ylim()[1], auto=True)  # shared axes go on growing with later panels
     if len(curves) > 1:
         ax.legend(frameon=False, fontsize="small")
+
+
+def draw_graph(polygons: Sequence[Floats], *, xlabel: str, ylabel: str) -> "Figure":
+    """Regions of two inputs in random colours, and beside them the function over them; corners are (x, y, value)."""
+    import matplotlib.pyplot as plt
+    from matplotlib.collections import PolyCollection
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+
+    figure = plt.figure(figsize=(WIDTH, 3.1), layout="constrained")
+    flat = figure.add_subplot(1, 2, 1, aspect="equal")
+    graph: Any = figure.add_subplot(1, 2, 2, projection="3d")  # matplotlib has no types for this
+    colours = np.random.default_rng(1).uniform(0.45, 1.0, (len(polygons), 3))
+    style: dict[str, Any] = {"facecolor": colours, "edgecolor": "0.25"}
+    flat.add_collection(PolyCollection([corners[:, :2] for corners in polygons], lw=0.25, **style))
+    graph.add_collection3d(Poly3DCollection(polygons, lw=0.15, **style))
+    every = np.concatenate(polygons)
+    (left, bottom, low), (right, top, high) = every.min(axis=0), every.max(axis=0)
+    flat.set(xlim=(left, right), ylim=(bottom, top), xlabel=xlabel, ylabel=ylabel, title=f"{len(polygons):,} regions")
+    graph.set(xlim=(left, right), ylim=(bottom, top), zlim=(low, high), title="the function over them")
+    graph.set_box_aspect(None, zoom=1.2)
+    graph.tick_params(labelsize="small", pad=-3)
+    return figure
