@@ -140,12 +140,13 @@ def curve_line(t: Floats, y: Floats, error: Floats | None, name: str, style: dic
 
 
 def set_log_time(ax: Axes, t: Floats) -> None:
-    """A logarithmic axis of steps; if there is a step 0, it is linear up to the next one."""
+    """A logarithmic axis of steps; if there is a step 0, it is linear up to the power of ten that comes next."""
     if t[0] > 0:
         ax.set_xscale("log")
     elif len(t) > 1:
-        decades = np.log10(t[-1] / t[1])
-        ax.set_xscale("symlog", linthresh=t[1], linscale=max(0.5, 0.16 * decades))  # so far apart are their labels
+        first = 10 ** np.floor(np.log10(t[1]))
+        decades = np.log10(t[-1] / first)
+        ax.set_xscale("symlog", linthresh=first, linscale=max(0.5, 0.16 * decades))  # so far apart are their labels
     if len(t) > 1:
         ax.set_xlim(t[0], t[-1])
 
