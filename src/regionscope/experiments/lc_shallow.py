@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from scipy import stats
 from scipy.cluster.vq import kmeans2
 from scipy.spatial.distance import cdist
@@ -94,7 +95,11 @@ def _weight_clusters(asked: Vectors, lab: Lab) -> dict[str, Any]:
 def _umap_places(vectors: Floats, seed: int) -> Floats:
     with extra("experiments"):
         from umap import UMAP
-    return np.asarray(UMAP(random_state=seed, n_jobs=1).fit_transform(vectors), np.float64)
+    threads = torch.get_num_threads()
+    try:
+        return np.asarray(UMAP(random_state=seed, n_jobs=1).fit_transform(vectors), np.float64)
+    finally:
+        torch.set_num_threads(threads)  # its loops set it to all cores, which slows small trainings down
 
 
 def _principal_places(vectors: Floats, seed: int) -> Floats:
