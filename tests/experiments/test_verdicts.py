@@ -18,11 +18,9 @@ from regionscope.experiments.verdicts import (
     falls_first,
     interval_above,
     monotone,
-    peaks_inside,
     reported,
     rises_after,
     rises_late,
-    stays_within,
     untested,
     within,
 )
@@ -79,8 +77,6 @@ def test_a_mean_within_its_error_of_the_threshold_does_not_pass() -> None:
 def test_what_lies_within_is_told_from_what_does_not() -> None:
     assert within("ratio", [0.9, 1.0, 1.1], 0.5, 2.0).holds is True
     assert within("ratio", [2.4, 2.5, 2.6], 0.5, 2.0).holds is False
-    assert [check.holds for check in stays_within("it", curve(FALLING), 1.0, 6.0)] == [True, True]
-    assert [check.holds for check in stays_within("it", curve(FALLING), 2.0, 6.0)] == [False, True]
 
 
 def test_errors_are_those_of_the_mean_over_seeds() -> None:
@@ -105,9 +101,6 @@ def test_sweeps_are_monotone_or_not() -> None:
     assert monotone("it", sweep, [[4, 3, 2, 1], [5, 3, 2, 1]], rising=True).holds is False
     assert monotone("it", sweep, [[4, 3, 2, 1], [5, 3, 2, 1]], rising=False).holds is True
     assert monotone("it", sweep, [[1, 1, 1, 1]], rising=True).holds is None
-    assert peaks_inside("it", sweep, [[1, 3, 2, 1], [1, 2, 3, 1]]).holds is True
-    assert peaks_inside("it", sweep, [[1, 2, 3, 4], [1, 2, 3, 4]]).holds is False
-    assert peaks_inside("it", sweep[:2], [[1, 2]]).holds is None
 
 
 def test_missing_numbers_decide_nothing() -> None:

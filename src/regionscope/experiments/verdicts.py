@@ -110,14 +110,6 @@ def falls_again(words: str, curve: Curve, *, by: float = 0.2, paper: str = "") -
     return at_least(f"{words}: second descent as a share of the peak", _each(second_descent, curve), by, paper=paper)
 
 
-def stays_within(words: str, curve: Curve, low: float, high: float, *, paper: str = "") -> list[Check]:
-    """Whether the least and the largest value over training keep within these."""
-    return [
-        at_least(f"{words}: least over training", curve.runs.min(axis=1), low, paper=paper),
-        at_most(f"{words}: largest over training", curve.runs.max(axis=1), high, paper=paper),
-    ]
-
-
 def _each(statistic: Statistic, curve: Curve) -> list[float]:
     return [statistic(curve.x, values) for values in curve.runs]
 
@@ -205,14 +197,3 @@ def monotone(
     found = [sign * correlation(sweep, row, ranks=True) for row in np.atleast_2d(np.asarray(values, np.float64))]
     way = "rises" if rising else "falls"
     return at_least(f"{words}: {way} over the sweep, rank correlation", found, at_least_r, paper=paper)
-
-
-def peaks_inside(words: str, sweep: Sequence[float], values: ArrayLike, *, by: float = 0.1, paper: str = "") -> Check:
-    """Whether values (seeds, sweep) are largest inside the sweep: above both ends, by this share of the larger end."""
-    rows = np.atleast_2d(np.asarray(values, np.float64))
-    if len(sweep) < 3:
-        return untested(words, f"a peak inside needs three values of what is swept, there are {len(sweep)}")
-    ends = np.maximum(rows[:, 0], rows[:, -1])
-    return at_least(
-        f"{words}: peak above the larger end, as a share of it", rows.max(axis=1) / ends - 1, by, paper=paper
-    )
