@@ -1,5 +1,6 @@
 """`regionscope view`: a network of one's own, with skips, served to who holds the token."""
 
+import inspect
 import json
 import re
 import signal
@@ -11,7 +12,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -19,25 +19,21 @@ import regionscope as rs
 from regionscope.app.payload import read_block
 from regionscope.training.models import Block
 
-FACTORY = """from torch import nn
-from regionscope.training.models import Block
 
-def build():
+def build() -> nn.Sequential:
+    """A network of one's own; its source is the file that the command is given."""
     body = [nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), Block(2, 3, 2, nn.ReLU, batch_norm=True)]
     return nn.Sequential(*body, nn.Flatten(), nn.Linear(3 * 16, 3)).eval()
-"""
 
 
-@pytest.fixture
-def network() -> nn.Sequential:
+IMPORTS = "from torch import nn\nfrom regionscope.training.models import Block\n\n"
+
+
+def test_a_residual_network_of_ones_own_is_shown(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    body = [nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), Block(2, 3, 2, nn.ReLU, batch_norm=True)]
-    return nn.Sequential(*body, nn.Flatten(), nn.Linear(3 * 16, 3)).eval()
-
-
-def test_a_residual_network_of_ones_own_is_shown(network: nn.Sequential, tmp_path: Path) -> None:
+    network = build()
     points = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    (tmp_path / "mine.py").write_text(FACTORY)
+    (tmp_path / "mine.py").write_text(IMPORTS + inspect.getsource(build))
     rs.save_weights(network.state_dict(), tmp_path / "mine.safetensors")
     np.save(tmp_path / "points.npy", points.numpy())
     options = ["--model", "mine.py:build", "--weights", "mine.safetensors", "--points", "points.npy", "--no-browser"]
