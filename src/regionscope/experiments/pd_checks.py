@@ -80,10 +80,11 @@ def _draw_counts(findings: Findings) -> "Figure":
     """Exact counts and crossings side by side, a row for each radius."""
     curves = findings.evidence.curves
     figure, axes = panels(2, len(curves) // 2)
-    labels = {"crossings": "crossings, P = 25", "regions": "regions on a plane, exact"}
+    how = {"crossings": "P = 25", "regions": "exact, on a plane"}
     for ax, (name, curve) in zip(axes, curves.items(), strict=True):
         kind, radius = name.split(", ")
-        draw_curves(ax, {"train": curve}, ylabel=f"{labels[kind]}, {radius}")
+        draw_curves(ax, {"train": curve}, ylabel=kind)
+        ax.set_title(f"{radius}, {how[kind]}", fontsize="medium")
     return figure
 
 

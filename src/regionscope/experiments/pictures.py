@@ -55,7 +55,9 @@ def draw_graph(polygons: Sequence[Floats], *, xlabel: str, ylabel: str) -> "Figu
     colours = np.random.default_rng(1).uniform(0.45, 1.0, (len(polygons), 3))
     style: dict[str, Any] = {"facecolor": colours, "edgecolor": "0.25"}
     flat.add_collection(PolyCollection([corners[:, :2] for corners in polygons], lw=0.25, **style))
-    graph.add_collection3d(Poly3DCollection(polygons, lw=0.15, **style))
+    most = max(map(len, polygons))  # corners: matplotlib would fill up fewer with whatever memory holds
+    filled = [np.pad(corners, ((0, most - len(corners)), (0, 0)), mode="edge") for corners in polygons]
+    graph.add_collection3d(Poly3DCollection(filled, lw=0.15, **style))
     every = np.concatenate(polygons)
     (left, bottom, low), (right, top, high) = every.min(axis=0), every.max(axis=0)
     flat.set(xlim=(left, right), ylim=(bottom, top), xlabel=xlabel, ylabel=ylabel, title=f"{len(polygons):,} regions")
