@@ -220,7 +220,7 @@ def _layer_checks(settings: PartitionSettings, evidence: Evidence) -> Sequence[C
         )
         sharpness = np.stack([each_run(ascent, curve) for curve in train], axis=1)
         gaps = np.stack([_gap_at_peak(a, b) for a, b in zip(train, test, strict=True)], axis=1)
-        words = f"r = {radius:g}: train less test at the peak of train, as a share of it"
+        words = f"r = {radius:g}: how far test is from train at the peak of train, as a share of it"
         checks += [
             monotone(f"r = {radius:g}: ascent of train", layers, sharpness, rising=False, paper="sharper when shallow"),
             at_least(f"{words}, layer 1", gaps[:, 0], APART, paper="distinct"),
@@ -230,10 +230,10 @@ def _layer_checks(settings: PartitionSettings, evidence: Evidence) -> Sequence[C
 
 
 def _gap_at_peak(train: Curve, test: Curve) -> Floats:
-    """How far test is below train where train is at the top of its largest rise, as a share of train: (seeds,)."""
+    """How far test is from train where train is at the top of its largest rise, as a share of train: (seeds,)."""
     peaks = [largest_rise(values)[1] for values in train.runs]
     return np.array(
-        [1 - b[k] / a[k] if a[k] > 0 else np.nan for k, a, b in zip(peaks, train.runs, test.runs, strict=True)]
+        [abs(1 - b[k] / a[k]) if a[k] > 0 else np.nan for k, a, b in zip(peaks, train.runs, test.runs, strict=True)]
     )
 
 

@@ -18,6 +18,7 @@ from regionscope.types import Floats
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
 LINE = 28  # letters, at most
+LABEL = 0.28  # inches that a label of time takes
 Curves = Mapping[str, ArrayLike]
 
 
@@ -147,6 +148,8 @@ def set_log_time(ax: Axes, t: Floats) -> None:
         first = 10 ** np.floor(np.log10(t[1]))
         decades = np.log10(t[-1] / first)
         ax.set_xscale("symlog", linthresh=first, linscale=max(0.5, 0.16 * decades))  # so far apart are their labels
+        room = ax.get_window_extent().width / ax.figure.dpi / LABEL
+        ax.xaxis.get_major_locator().set_params(numticks=max(3, int(room)))
     if len(t) > 1:
         ax.set_xlim(t[0], t[-1])
 
