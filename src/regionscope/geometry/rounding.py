@@ -118,6 +118,12 @@ class ErrorBound:
         counts = torch.autograd.grad(made, list(roots.values()), torch.ones_like(made), materialize_grads=True)
         return max(float(c.max()) for c in counts if c.numel()) if made.numel() else 0.0
 
+    def made_of(self, parts: frozenset[int]) -> "ErrorBound":
+        """The same of a value that depends on these parts of the state."""
+        same = object.__new__(ErrorBound)  # `replace` takes as long as a norm
+        same.__dict__.update(self.__dict__, parts=parts)
+        return same
+
 
 def fresh_bound(value: int, rows: Tensor, row: Spread, whole: Spread) -> ErrorBound:
     """Of entries that are no copies."""
@@ -344,7 +350,10 @@ def rounding(terms: int) -> Pair:
 def _norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
     """The 2-norm, also of numbers whose squares are too small or too large for a float64."""
     norms: Tensor = torch.linalg.vector_norm(tensor, dim=dim)
-    if not tensor.numel() or (norms.min() > FAINT and norms.max() < 1 / FAINT):
+    if not tensor.numel():
+        return norms
+    low, high = norms.aminmax() if dim is not None else (norms, norms)
+    if float(low) > FAINT and float(high) < 1 / FAINT:
         return norms
     largest = float(tensor.abs().max())
     return largest * torch.linalg.vector_norm(tensor / largest, dim=dim) if 0 < largest < math.inf else norms

@@ -39,6 +39,7 @@ class Forward:
         self.model, self.output = model, output
         self.last = modules[until] if until is not None else None
         self.contents: list[tuple[Tensor, Tensor]] = []  # tensors that forward writes to, and what they held before
+        self.modules = list(modules.values())
         self.paths = {id(module): path for path, module in modules.items()}
         self.held = {
             id(tensor): Held(module, f"{path}.{name}" if path else name)
@@ -51,7 +52,7 @@ class Forward:
     def familiar(self) -> bool:
         """Whether a module of torch that does the same to every point, made of such, with nothing hooked on to them."""
         hooks = (module_hooks._global_forward_hooks, module_hooks._global_forward_pre_hooks)
-        return isinstance(self.model, nn.Module) and not any(hooks) and all(map(_is_familiar, self.model.modules()))
+        return isinstance(self.model, nn.Module) and not any(hooks) and all(map(_is_familiar, self.modules))
 
     def _called(self, x: Tensor, calling: list[nn.Module] | None = None) -> Tensor:
         """What the model makes of x; meanwhile `calling` holds the modules being called."""

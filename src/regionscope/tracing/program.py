@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regionscope.machine import memory_told
+from regionscope.machine import memory_told, threads_for
 from regionscope.tracing.lifting import Shape, lifted
 from regionscope.tracing.steps import Step, leaves
 
@@ -68,6 +68,11 @@ class Program:
         """The number of entries that the values which depend on the input have at one point."""
         return sum(map(math.prod, self.shapes.values()))
 
+    @property
+    def held_entries(self) -> int:
+        """The number of entries of what is held: of the products at one point, in dense layers."""
+        return sum(tensor.numel() for tensor in self.constants.values())
+
     def run(self, x: Tensor, on_value: OnValue | None = None, act: Act = lifted) -> list[Tensor]:
         """The outputs at points x (n, *input_shape), in one pass; differentiable if gradients are enabled."""
         return self.resume({0: x[:, None]}, on_value, act)
@@ -110,7 +115,7 @@ class Program:
             needed |= step.used
             kept.append(step.ending(dying))
         held = {index: tensor for index, tensor in self.held.items() if index in needed}
-        return replace(self, steps=tuple(reversed(kept)), held=held, outputs=tuple(outputs))
+        return Program(tuple(reversed(kept)), held, self.shapes, tuple(outputs))
 
     def segments(self, cuts: Sequence[int]) -> list["Program"]:
         """The program cut where each of these values has just been made, and a last part that gives the outputs.
@@ -142,8 +147,9 @@ class Program:
 
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
-        held: dict[int, Tensor | Held] = {i: _cast(c, dtype).clone() for i, c in self.constants.items()}
-        return replace(self, steps=tuple(_recast_step(step, dtype) for step in self.steps), held=held).folded()
+        with threads_for(self.held_entries):
+            held = {i: c.to(_recast(c.dtype, dtype), copy=True) for i, c in self.constants.items()}
+            return replace(self, steps=tuple(_recast_step(step, dtype) for step in self.steps), held=held).folded()
 
     def folded(self) -> "Program":
         """The same with all that does not depend on the input worked out."""
@@ -156,10 +162,6 @@ class Program:
         """The steps that do not depend on the input, and those that do."""
         fixed = tuple(step for step in self.steps if step.used.isdisjoint(self.shapes))
         return fixed, tuple(step for step in self.steps if not step.used.isdisjoint(self.shapes))
-
-
-def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def _recast_step(step: Step, dtype: torch.dtype) -> Step:
