@@ -83,7 +83,7 @@ class Subdivision:
         coordinates = float(np.abs(planes.domain).max())
         origins = planes.origins.norm(dim=1).numpy()
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
-        moving = (planes.axes != 0).any(dim=1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
+        moving = planes.axes.flatten(0, 1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
         reach = float(origins.max()) + 2.0
         weights = np.concatenate([np.ones((len(planes.domain), 1)), planes.domain], axis=1)
         frame = (torch.cat([planes.origins, planes.axes[0]]), weights) if len(planes) == 1 else None

@@ -1,7 +1,6 @@
 """Calls of a model: recorded or plain, stopped where asked, one output picked, and left as it was."""
 
 import math
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules import module as module_hooks
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from regionscope.machine import ProcessLock
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.program import Held
 from regionscope.tracing.recording import Follower, Mark, Recorder
@@ -195,17 +195,7 @@ def _picked(result: Any, output: str | int | None) -> Tensor:
     raise UnsupportedModel(f"the model returns {type(result).__name__}, not a tensor")
 
 
-_SWITCHES = threading.RLock()  # of the process: two traces at a time would take each other's for the user's
-
-
-def _renew_after_fork() -> None:
-    """In a new process, what another thread of the old one had locked is free."""
-    global _SWITCHES
-    _SWITCHES = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_after_fork)
+_SWITCHES = ProcessLock()  # two traces at a time would take each other's for the user's
 
 
 @contextmanager
@@ -215,7 +205,7 @@ def taken_apart() -> Iterator[None]:
     One trace at a time.
     """
     mha, mkldnn = torch.backends.mha, torch.backends.mkldnn
-    with _SWITCHES:
+    with _SWITCHES():
         fast, fused = mha.get_fastpath_enabled(), mkldnn.enabled
         mha.set_fastpath_enabled(False)
         mkldnn.enabled = False  # type: ignore[assignment]

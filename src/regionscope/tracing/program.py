@@ -137,13 +137,13 @@ class Program:
             needed = {value for step in self.steps[end:] for value in step.used} | {*self.outputs, *cuts[number:]}
             known = [*state, *(value for step in self.steps[start:end] for value in step.results)]
             state = [cut, *(v for v in known if v in needed and v != cut and v in self.shapes)]
-            parts.append(self._part(fixed, start, end).pruned(state))
+            parts.append(self._part(fixed, start, end)._pruned(state))
             start = end
-        return [*parts, self._part(fixed, start, len(self.steps)).pruned(self.outputs)]
+        return [*parts, self._part(fixed, start, len(self.steps))._pruned(self.outputs)]
 
     def _part(self, fixed: tuple[Step, ...], start: int, end: int) -> "Program":
         live = [step for step in self.steps[start:end] if not step.used.isdisjoint(self.shapes)]
-        return replace(self, steps=(*fixed, *live))
+        return Program((*fixed, *live), self.held, self.shapes, self.outputs)
 
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
@@ -154,9 +154,10 @@ class Program:
     def folded(self) -> "Program":
         """The same with all that does not depend on the input worked out."""
         fixed, live = self._fixed_and_live()
-        made = [value for step in fixed for value in step.results]
-        known = dict(zip(made, replace(self, steps=fixed).pruned(made).resume({}), strict=True))
-        return replace(self, steps=live, held=self.constants | known).pruned(self.outputs)
+        held = self.constants
+        for step in fixed:
+            held.update(zip(step.results, step.run(held), strict=True))
+        return Program(live, dict[int, Tensor | Held](held), self.shapes, self.outputs).pruned(self.outputs)
 
     def _fixed_and_live(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         """The steps that do not depend on the input, and those that do."""
