@@ -527,7 +527,8 @@ def test_a_model_that_asks_for_autocast_is_traced_in_the_dtype_of_its_weights() 
 
     def cast(x: Tensor) -> Tensor:
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            return inner(x)
+            y: Tensor = inner(x)
+        return y
 
     x = torch.randn(5, 4)
     net = rs.trace(cast, x)

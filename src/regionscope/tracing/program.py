@@ -148,7 +148,9 @@ class Program:
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
         with threads_for(self.held_entries):
-            held = {i: c.to(_recast(c.dtype, dtype), copy=True) for i, c in self.constants.items()}
+            held: dict[int, Tensor | Held] = {
+                i: c.to(_recast(c.dtype, dtype), copy=True) for i, c in self.constants.items()
+            }
             return replace(self, steps=tuple(_recast_step(step, dtype) for step in self.steps), held=held).folded()
 
     def folded(self) -> "Program":
