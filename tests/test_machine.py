@@ -1,5 +1,7 @@
 """What is done at once, and what must not be."""
 
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -32,3 +34,32 @@ def test_little_work_takes_one_thread_and_much_takes_all_and_none_is_left_behind
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+FORKED = """
+import os, threading
+from regionscope.machine import ProcessLock
+forked = []
+lock, held, over = ProcessLock(lambda: forked.append(1)), threading.Event(), threading.Event()
+
+def hold():
+    with lock():
+        held.set()
+        over.wait()
+
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if child == 0:
+    with lock(), lock():
+        os._exit(len(forked))
+status = os.waitpid(child, 0)[1]
+over.set()
+with lock():
+    print(os.waitstatus_to_exitcode(status), len(forked))
+"""
+
+
+def test_what_a_thread_has_locked_is_free_in_a_process_that_was_forked() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "1 0\n", done.stderr

@@ -105,17 +105,28 @@ def threads_for(floats: int) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-_DIFFERENTIATING = threading.RLock()
+class ProcessLock:
+    """Lets one thread at a time, again and again, into `with lock():`; in a process that was forked it is free.
+
+    There no other thread goes on, which would never let go; `forked` is called then, too.
+    """
+
+    def __init__(self, forked: Callable[[], object] = lambda: None) -> None:
+        self._lock, self._forked = threading.RLock(), forked
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+        self._forked()
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            yield
 
 
-def _renew_after_fork() -> None:
-    """In a new process, what another thread of the old one had locked is free."""
-    global _DIFFERENTIATING
-    _DIFFERENTIATING = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_after_fork)
+_DIFFERENTIATING = ProcessLock()
 
 
 def forward_derivative(
@@ -126,7 +137,7 @@ def forward_derivative(
     >>> forward_derivative(torch.square, (torch.ones(1),), (torch.ones(1),))
     (tensor([1.]), tensor([2.]))
     """
-    with _DIFFERENTIATING:
+    with _DIFFERENTIATING():
         return torch.func.jvp(function, points, tangents)
 
 

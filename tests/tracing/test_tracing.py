@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
 import regionscope as rs
+from regionscope.tracing import operations
 from regionscope.tracing.forward import Forward
+from regionscope.tracing.undisturbed import evaluated
 
 
 @pytest.fixture(params=CASES)
@@ -512,6 +514,57 @@ def test_random_numbers_that_do_not_reach_the_output_do_not_matter() -> None:
 
     net = rs.trace(idle, torch.randn(2, 4))
     assert net.units == 4 and net.verify(torch.randn(3, 4)).holds
+
+
+def test_numbers_that_numpy_reads_of_constants_are_constants() -> None:
+    net = rs.trace(lambda x: F.relu(x) * float(torch.full((1,), 3.0).numpy()[0]), torch.randn(2, 4))
+    assert torch.equal(net(torch.ones(1, 4)), torch.full((1, 4), 3.0))
+
+
+def test_a_model_that_asks_for_autocast_is_traced_in_the_dtype_of_its_weights() -> None:
+    torch.manual_seed(0)
+    inner = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+
+    def cast(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y: Tensor = inner(x)
+        return y
+
+    x = torch.randn(5, 4)
+    net = rs.trace(cast, x)
+    assert cast(x).dtype is torch.bfloat16 and net.output_shape == (2,)
+    torch.testing.assert_close(net(x), inner(x).detach())
+
+
+def test_positions_may_choose_from_a_table_where_smooth_is_allowed() -> None:
+    table, x = torch.randn(4, 3), torch.randn(6, 4)
+    net = rs.trace(lambda x: table[x.argmax(dim=1)] + x[:, :3].relu(), x, allow_smooth=True)
+    torch.testing.assert_close(net(x), table[x.argmax(dim=1)] + x[:, :3].relu())
+
+
+def test_an_array_is_an_example_in_the_dtype_of_the_model() -> None:
+    net = rs.trace(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), np.ones((2, 4)))
+    assert net.dtype is torch.float32 and net.units == 3
+
+
+def test_an_argument_that_the_table_does_not_name_stands_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def doubled(x: Tensor) -> Tensor:
+        return torch.add(x, x.relu(), alpha=2)
+
+    assert rs.trace(doubled, torch.randn(2, 4)).units == 4
+    known = operations.AFFINE["add.Tensor"]
+    monkeypatch.setitem(operations.AFFINE, "add.Tensor", operations.Affine(known.groups, frozenset(), known.outputs))
+    with pytest.raises(rs.UnsupportedModel, match=r"aten\.add\.Tensor"):
+        rs.trace(doubled, torch.randn(2, 4))
+
+
+def test_two_who_look_at_a_model_leave_it_in_its_mode_when_the_last_is_done() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout()).train()
+    with evaluated(model):
+        with evaluated(model):
+            assert not model[1].training
+        assert not model.training and not model[1].training
+    assert model.training and model[1].training
 
 
 def test_positions_of_maxima_may_be_used_where_smooth_is_allowed() -> None:

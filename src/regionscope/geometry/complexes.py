@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry import kernels
+from regionscope.geometry import kernels, traversals
 from regionscope.geometry.grids import Grid
 from regionscope.geometry.modular import Integers
-from regionscope.geometry.patterns import Boundaries, owners
+from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.predicates import MOVED
 from regionscope.geometry.rational import Forms
 from regionscope.geometry.rows import Rows, enlarged
@@ -212,6 +212,13 @@ class Complex(Protocol):
 
     def place(self, vertices: Indices, places: Floats, cell: Indices) -> Tensor:
         """Put vertices where they meet, seen from these cells; returns these points, (n, entries of an input)."""
+
+
+def owners(labels: Indices | Ints, boundaries: Sequence[Boundaries]) -> tuple[Ints, Ints]:
+    """The site (its place in the list, -1 for none) and the unit of each boundary number."""
+    firsts, units = (np.array(n, np.int64) for n in ([b.first for b in boundaries], [b.site.units for b in boundaries]))
+    site, unit = traversals.sites_and_units(labels, firsts, units)
+    return site, unit
 
 
 def forms_of(labels: Indices, boundaries: Sequence[Boundaries]) -> Forms:

@@ -42,6 +42,9 @@ VERTICES, EDGES, CELLS, ROOT, STACKED, OPEN, ASKED = range(7)
 COUNTERS = 7
 # an edge between the winners of a tournament: RIVALS minus its row in the table of those
 RIVALS = -(1 << 30)
+# the top six bits of this number times a power of two say which (Leiserson, Prokop, Randall 1998)
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+POSITIONS = np.argsort([(int(DE_BRUIJN) << i & (1 << 64) - 1) >> 58 for i in range(64)])
 # what a kernel says when it stops
 DONE, FULL, TOO_MANY, TORN = range(4)
 
@@ -137,6 +140,15 @@ def sure_errors(doubt, law):
     return errors
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc"}, **IN_PLACE)
+def squared_norm(values, v):
+    """The sum of the squares in a row, added up in any order: in that of the row alone it takes far longer."""
+    squares = 0.0
+    for i in range(values.shape[1]):
+        squares += values[v, i] * values[v, i]
+    return squares
+
+
 @njit(cache=True, nogil=True)
 def classify(vertices, rule, ties, opened):
     """Set the bits of the boundaries that each vertex is above and below; boundary t * units + i is unit i's t-th.
@@ -150,9 +162,7 @@ def classify(vertices, rule, ties, opened):
     for v in range(len(values)):
         sure, shift_sure = computed(doubt, law, v, 0), doubt[v, SHIFT]
         usual, shift_usual = computed(doubt, law, v, 1), doubt[v, SHIFT + 1]
-        squares, moved, unproved = 0.0, 0.0, 0
-        for i in range(units):
-            squares += values[v, i] * values[v, i]
+        squares, moved, unproved = squared_norm(values, v), 0.0, 0
         for w in range(above.shape[1]):
             above[v, w] = 0
             below[v, w] = 0
@@ -237,12 +247,7 @@ def sign(above, below, vertex, boundary):
 @njit(cache=True, nogil=True, **IN_PLACE)
 def lowest_bit(word):
     """The position of the lowest bit that is set."""
-    position = 0
-    for half in (32, 16, 8, 4, 2, 1):
-        if not word & ((np.uint64(1) << np.uint64(half)) - np.uint64(1)):
-            word >>= np.uint64(half)
-            position += half
-    return position
+    return POSITIONS[((word & (~word + np.uint64(1))) * DE_BRUIJN) >> np.uint64(58)]
 
 
 @njit(cache=True, nogil=True)
@@ -253,6 +258,16 @@ def ones(word):
         word &= word - np.uint64(1)
         n += 1
     return n
+
+
+@njit(cache=True, nogil=True, **IN_PLACE)
+def place_of(boundary, units):
+    """The unit that a boundary belongs to, and which of its breakpoints: few subtractions, as a division takes long."""
+    breakpoint_ = 0
+    while boundary >= units:
+        boundary -= units
+        breakpoint_ += 1
+    return boundary, breakpoint_
 
 
 # new vertices
@@ -301,15 +316,15 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
     values, above, below, doubt = vertices.values, vertices.above, vertices.below, vertices.doubt
     breakpoints, rows, asked = rule.breakpoints, rule.rows, questions.asked
     vertex, units = count[VERTICES], values.shape[1]
-    at_a, at_b, here = values[a], values[b], values[vertex]
-    unit, level = boundary % units, breakpoints[boundary // units]
-    za, zb = at_a[unit] - level, at_b[unit] - level
+    unit, which = place_of(boundary, units)
+    level = breakpoints[which]
+    za, zb = values[a, unit] - level, values[b, unit] - level
     opposite = (za > 0) != (zb > 0)  # otherwise exact arithmetic knows better: the vertex is as good as at an end
     t = za / (za - zb) if opposite else (1.0 if abs(zb) < abs(za) else 0.0)
     for i in range(units):
-        here[i] = at_a[i] + t * (at_b[i] - at_a[i])
-    off = 0.0 if opposite else abs(here[unit] - level)
-    here[unit] = level
+        values[vertex, i] = values[a, i] + t * (values[b, i] - values[a, i])
+    off = 0.0 if opposite else abs(values[vertex, unit] - level)
+    values[vertex, unit] = level
     vertices.parents[vertex, 0], vertices.parents[vertex, 1], vertices.parents[vertex, 2] = a, b, boundary
     vertices.weights[vertex] = t
     for column in range(doubt.shape[1]):
@@ -330,8 +345,9 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
             other = 64 * w + bit
             if other == boundary:
                 continue
-            k, level = other % units, breakpoints[other // units]
-            z, change, slack = here[k] - level, abs(at_b[k] - at_a[k]), 2 * EPS * abs(level)
+            k, which = place_of(other, units)
+            level = breakpoints[which]
+            z, change, slack = values[vertex, k] - level, abs(values[b, k] - values[a, k]), 2 * EPS * abs(level)
             error = rows[k] * sure + steep[0, k] * apart[0]
             side = 1 if z > 0 else -1
             if not abs(z) > error + (change + 2 * error) * slip + slack:
@@ -358,7 +374,8 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
 def note_slope(a, b, on, boundary, length, vertices, rule, widest):
     """Note the error of a boundary's value at a vertex on it, and its slope between two on its sides."""
     values, doubt, law = vertices.values, vertices.doubt, rule.law
-    unit, level = boundary % values.shape[1], rule.breakpoints[boundary // values.shape[1]]
+    unit, which = place_of(boundary, values.shape[1])
+    level = rule.breakpoints[which]
     row = rule.rows[unit]
     for c in range(2):
         error = abs(values[on, unit] - level) + row * computed(doubt, law, on, c)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,17 @@ import torch
 
 from regionscope.geometry.patterns import Boundaries, numbered
 from regionscope.geometry.predicates import FAINT, FAINT_ROW, UNKNOWN_SHARE
-from regionscope.geometry.rounding import STATE, SURE, UNKNOWN, ZERO, Spread, bounds_after, combined, fresh_bound
+from regionscope.geometry.rounding import (
+    STATE,
+    SURE,
+    UNKNOWN,
+    ZERO,
+    ErrorBound,
+    Spread,
+    bounds_after,
+    combined,
+    fresh_bound,
+)
 from regionscope.machine import threads_for
 from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
@@ -33,7 +44,7 @@ class Law:
     unknown: str | None
     passes: bool = False
 
-    @property
+    @cached_property
     def state(self) -> Spread:
         """Of all that is handed on."""
         if self.passes:
@@ -53,8 +64,7 @@ class Law:
 @np.errstate(all="ignore")  # what is infinite is no bound
 def _law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: bool = False) -> Law:
     """The law of one part of a frozen network, which takes the values `known`."""
-    fresh = {v: fresh_bound(v, torch.ones(part.shapes[v]).double(), STATE, STATE) for v in known}
-    bounds = {v: replace(bound, parts=frozenset([v])) for v, bound in fresh.items()}
+    bounds = {v: _all_alike(v, part, STATE).made_of(frozenset([v])) for v in known}
     constants, unknown = part.constants, None
     for step in part.steps:
         if step.used.isdisjoint(bounds):
@@ -63,16 +73,21 @@ def _law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: b
         made = bounds_after(step, bounds, constants, part.shapes)
         if made is None:
             unknown = step.name
-            made = [fresh_bound(r, torch.ones(part.shapes[r]).double(), UNKNOWN, UNKNOWN) for r in step.results]
+            made = [_all_alike(r, part, UNKNOWN) for r in step.results]
         parts = frozenset[int]().union(*(bounds[v].parts for v in step.used if v in bounds))
-        bounds.update((r, replace(b, parts=parts)) for r, b in zip(step.results, made, strict=True) if b is not None)
+        bounds.update((r, b.made_of(parts)) for r, b in zip(step.results, made, strict=True) if b is not None)
     entry, *others = (bounds[v] for v in part.outputs)
-    beside = combined([ZERO, *(b.whole for b in others)], np.hypot)
+    beside = combined([b.whole for b in others], np.hypot) if others else ZERO
     rows = entry.rows.flatten().numpy() * SURE
     rows = np.where(rows > 0, np.maximum(rows, FAINT_ROW), rows)
     law = Law(rows, entry.row, entry.whole, beside, used, None, passes)
-    bounded = np.isfinite(combined([law.whole, beside], np.hypot).gain[0])
-    return law if bounded else replace(_without_rule(law), unknown=unknown)
+    bounded = np.isfinite([law.whole.gain[0], beside.gain[0]])
+    return law if bounded.all() else replace(_without_rule(law), unknown=unknown)
+
+
+def _all_alike(value: int, part: Program, spread: Spread) -> ErrorBound:
+    """The same for all entries of a value."""
+    return fresh_bound(value, torch.ones(part.shapes[value], dtype=torch.float64), spread, spread)
 
 
 def _without_rule(law: Law) -> Law:
@@ -99,7 +114,7 @@ def route(net: Network, boundaries: Sequence[Boundaries]) -> Way:
         entries = [b.site.entry for b in boundaries]
         program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
         parts = program.segments(entries)
-        with threads_for(sum(tensor.numel() for tensor in program.constants.values())):
+        with threads_for(program.held_entries):
             laws = tuple(_laws_of(parts, [b.site for b in boundaries]))
         known[len(boundaries)] = Way(tuple(parts[:-1]), laws, parts[-1])
     return known[len(boundaries)]

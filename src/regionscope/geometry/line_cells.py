@@ -14,9 +14,10 @@ from regionscope.disk import reading
 from regionscope.geometry import maps, traversals
 from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
+from regionscope.geometry.complexes import owners
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import reduced, remainders
-from regionscope.geometry.patterns import PatternBlock, PatternTable, owners
+from regionscope.geometry.patterns import PatternBlock, PatternTable
 from regionscope.geometry.segments import Segments
 from regionscope.geometry.stored import axis_lengths, check_numbers
 from regionscope.geometry.sweep import exact, sweep

@@ -195,15 +195,6 @@ def numbered(sites: Iterable[Site]) -> list[Boundaries]:
     return found
 
 
-def owners(labels: NDArray[np.integer[Any]], boundaries: Sequence[Boundaries]) -> tuple[Ints, Ints]:
-    """The site (its place in the list, -1 for none) and the unit of each boundary number."""
-    firsts = np.array([b.first for b in boundaries], np.int64)
-    site = np.where(labels >= 0, np.searchsorted(firsts, labels, side="right") - 1, -1).astype(np.int32)
-    units = np.array([b.site.units for b in boundaries] or [1], np.int64)
-    unit = np.where(labels >= 0, (labels - firsts[site]) % units[site] if len(firsts) else 0, -1)
-    return site, unit.astype(np.int32)
-
-
 def columns_of(boundaries: Sequence[Boundaries], net: Network) -> list[Column]:
     """The columns of a pattern, site by site; the rounds of a tournament share one."""
     columns: list[Column] = []

@@ -16,10 +16,10 @@ from regionscope.disk import reading
 from regionscope.geometry import decision, maps, traversals
 from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
+from regionscope.geometry.complexes import owners
 from regionscope.geometry.forecasts import forecast
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import reduced, remainders
-from regionscope.geometry.patterns import owners
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.stored import axis_lengths, check_numbers, check_rising
@@ -334,7 +334,6 @@ def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> Pl
     ends, sides = mesh.origin.reshape(-1, 2), mesh.face.reshape(-1, 2)
     site, unit = owners(mesh.label, sweep.boundaries)
     layers = np.array([b.site.layer for b in sweep.boundaries] + [0], np.int32)
-    across = mesh.xy[ends[:, 1]] - mesh.xy[ends[:, 0]]
     return PlaneCells(
         plane=plane,
         vertices=mesh.xy,
@@ -342,7 +341,7 @@ def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> Pl
         corners=corners,
         packed_patterns=sweep.patterns(),
         columns=tuple(sweep.columns),
-        edges=Edges(ends, sides, site, unit, layers[site], np.hypot(across[:, 0], across[:, 1])),
+        edges=Edges(ends, sides, site, unit, layers[site], traversals.lengths(mesh.xy, ends)),
         sites=tuple(b.site for b in sweep.boundaries),
         outputs=sweep.outputs,
         close_decisions=sweep.close_decisions,

@@ -118,6 +118,12 @@ class ErrorBound:
         counts = torch.autograd.grad(made, list(roots.values()), torch.ones_like(made), materialize_grads=True)
         return max(float(c.max()) for c in counts if c.numel()) if made.numel() else 0.0
 
+    def made_of(self, parts: frozenset[int]) -> "ErrorBound":
+        """The same of a value that depends on these parts of the state."""
+        same = object.__new__(ErrorBound)  # `replace` takes as long as a norm
+        same.__dict__.update(self.__dict__, parts=parts)
+        return same
+
 
 def fresh_bound(value: int, rows: Tensor, row: Spread, whole: Spread) -> ErrorBound:
     """Of entries that are no copies."""
@@ -329,7 +335,9 @@ def _dense(
     columns = _norms_of(W, dim=0)
     frobenius = float(_norms_of(columns))
     unit = rounding(W.shape[0])
-    norms = SURE * np.array([spectral := spectral_norm(W, frobenius), min(spectral, frobenius / math.sqrt(W.shape[0]))])
+    # what enters the network is off by a rounding, which counts for little beside those of the sums: any norm will do
+    spectral = frobenius if rows.index == 0 else spectral_norm(W, frobenius)
+    norms = SURE * np.array([spectral, min(spectral, frobenius / math.sqrt(W.shape[0]))])
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
     each = columns.expand(*x.rows.shape[:-1], W.shape[1]).clone()
     constant = torch.zeros(1).double() if added is None else constants[added]
@@ -344,7 +352,10 @@ def rounding(terms: int) -> Pair:
 def _norms_of(tensor: Tensor, dim: int | None = None) -> Tensor:
     """The 2-norm, also of numbers whose squares are too small or too large for a float64."""
     norms: Tensor = torch.linalg.vector_norm(tensor, dim=dim)
-    if not tensor.numel() or (norms.min() > FAINT and norms.max() < 1 / FAINT):
+    if not tensor.numel():
+        return norms
+    low, high = norms.aminmax() if dim is not None else (norms, norms)
+    if float(low) > FAINT and float(high) < 1 / FAINT:
         return norms
     largest = float(tensor.abs().max())
     return largest * torch.linalg.vector_norm(tensor / largest, dim=dim) if 0 < largest < math.inf else norms

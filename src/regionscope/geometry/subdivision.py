@@ -31,6 +31,7 @@ from regionscope.geometry.rows import enlarged
 from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import sweep
 from regionscope.geometry.swept import Swept
+from regionscope.machine import threads_for
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
@@ -77,14 +78,16 @@ class Subdivision:
     def start(self) -> Start:
         """The corners of all planes."""
         planes = self.planes
+        with threads_for(len(planes.domain) * planes.origins.numel()):
+            points = planes.corners()
         coordinates = float(np.abs(planes.domain).max())
         origins = planes.origins.norm(dim=1).numpy()
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
-        moving = (planes.axes != 0).any(dim=1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
+        moving = planes.axes.flatten(0, 1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
         reach = float(origins.max()) + 2.0
         weights = np.concatenate([np.ones((len(planes.domain), 1)), planes.domain], axis=1)
         frame = (torch.cat([planes.origins, planes.axes[0]]), weights) if len(planes) == 1 else None
-        return Start(len(self), planes.corners(), error, 2 * coordinates, planes.axes, reach, moving, frame)
+        return Start(len(self), points, error, 2 * coordinates, planes.axes, reach, moving, frame)
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""

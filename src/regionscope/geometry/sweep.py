@@ -188,8 +188,9 @@ def _carried(
         if site.tournament in swept.judge.tournaments and _is_last_round(site, boundaries):
             _finish(cells, swept, site)
         block.advanced = False
-        bar.update(min(block.share, len(boundaries) - bar.n))  # shares add up to 1 but for rounding
-        bar.set_postfix(vertices=swept.vertices, refresh=False)
+        if not bar.disable:
+            bar.update(min(block.share, len(boundaries) - bar.n))  # shares add up to 1 but for rounding
+            bar.set_postfix(vertices=swept.vertices, refresh=False)
     block.site = len(boundaries)
     if len(boundaries) == len(swept.net.sites):
         swept.fold()

@@ -40,7 +40,7 @@ from regionscope.types import Bools, Floats, Indices, Words
 
 ROOM = 1 << 10  # for new vertices, at least
 COMPARISONS = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "sign", "argmax", "argmin", "nan_to_num"})  # lose NaN
-ENTRIES_AT_ONCE = 1 << 18  # floats of a state that go through a part of the network together: they stay in the heap
+ENTRIES_AT_ONCE = 1 << 19  # floats of a state that go through a part of the network together: they stay in the heap
 
 
 class Swept:
@@ -127,7 +127,7 @@ class Swept:
         targets = [rows.table(self.vertices, width) for rows, width in zip(made, widths, strict=True)]
         at_once = points_at_once(max(1, *before), floats=ENTRIES_AT_ONCE)
         starts = range(0, self.vertices, at_once)
-        with threads_for(self.vertices * (sum(before) + sum(widths))):
+        with threads_for(self.vertices * (sum(before) + sum(widths) + part.held_entries)):
             for start in reversed(starts) if backwards else starts:
                 some = slice(start, min(start + at_once, self.vertices))
                 for target, result in zip(targets, _evaluated(part, known, [s[some] for s in sources]), strict=True):
@@ -213,14 +213,12 @@ class Swept:
             np.array(boundaries.site.breakpoints), each, np.ascontiguousarray(steep), self._numbers(law.row), labels
         )
         ties, opened = self._constant_matches(boundaries), np.empty(n, np.int32)
-        constant = self._constant_units(boundaries, vertices, rule)
-        apart = [constant[0]] if constant is not None else []
-        apart += [bits for bits in (self._done, None if self._chosen is None else ~self._chosen) if bits is not None]
-        if apart:
-            bits = np.bitwise_or.reduce(apart)
-            ties = ties | bits if len(ties) else np.tile(bits, (n, 1))
+        for bits in (self._done, None if self._chosen is None else ~self._chosen):
+            ties = ties if bits is None else _with_bits(ties, bits, n)
         kernels.classify(vertices, rule, ties, opened)
-        if constant is not None:
+        if opened.any() and (constant := self._constant_units(boundaries, vertices, rule)) is not None:
+            ties = _with_bits(ties, constant[0], n)
+            kernels.classify(vertices, rule, ties, opened)
             vertices.above[:n] |= constant[1]
         return Cut(boundaries, n, rows, vertices, rule, ties, opened), following
 
@@ -257,7 +255,8 @@ class Swept:
             return self._slope, self._slope * law.state.gain
         groups, each = self._directions.shape[:2]
         x = torch.cat([torch.zeros(1, self._directions.shape[2]).double(), self._directions.flatten(0, 1)])
-        made = [value.numpy() for value in _evaluated(part, (0,), [x.numpy()])]
+        with threads_for(len(x) * part.held_entries):
+            made = [value.numpy() for value in _evaluated(part, (0,), [x.numpy()])]
         steps = [(m[1:] - m[0]).reshape(groups, each, m.shape[1]) for m in made]
         slopes = np.linalg.norm(steps[0], axis=1).max(axis=0, initial=0.0)  # of each unit
         rounding = [2 * (m.noise[0] + m.floor[0]) + ORTHONORMAL for m in (law.row, law.state)]
@@ -396,6 +395,8 @@ class Swept:
 
         Of the rounds of a tournament, also which they are below, as long as it goes on.
         """
+        if not self.judge.tournaments:
+            return
         later = {b.site.name for b in self.boundaries if b.first > cut.boundaries.first}
         playing = [t for t in self.judge.tournaments.values() if t.rounds[-1].name in later]
         waiting = {t.entrants.site.name for t in playing if t.entrants is not None and t.entrants.may_close}
@@ -421,6 +422,11 @@ class Swept:
         self._above = {name: bits[stays] for name, bits in self._above.items()}
         self._below = {name: bits[stays] for name, bits in self._below.items()}
         self.vertices = int(stays.sum())
+
+
+def _with_bits(table: Words, bits: Words, rows: int) -> Words:
+    """These bits in every row of a table too, which may have no rows as yet."""
+    return np.asarray(table | bits) if len(table) else np.tile(bits, (rows, 1))
 
 
 def _poisoned(net: Network, start: Start) -> Floats | None:

@@ -72,6 +72,29 @@ def loops(start, origin, after):
 
 
 @njit(cache=True, nogil=True)
+def lengths(xy, ends):
+    """The distance between the two vertices of every edge."""
+    found = np.empty(len(ends))
+    for edge in range(len(ends)):
+        a, b = ends[edge]
+        x, y = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+        square = x * x + y * y
+        found[edge] = np.sqrt(square) if 1e-200 < square < 1e200 else np.hypot(x, y)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def sites_and_units(labels, firsts, units):
+    """The site and the unit of boundaries, given the number of each site's first one; -1 for what is no boundary."""
+    site, unit = np.full(len(labels), -1, np.int32), np.full(len(labels), -1, np.int32)
+    for i in range(len(labels)):
+        if labels[i] >= 0:
+            site[i] = np.searchsorted(firsts, labels[i], side="right") - 1
+            unit[i] = (labels[i] - firsts[site[i]]) % units[site[i]]
+    return site, unit
+
+
+@njit(cache=True, nogil=True)
 def map_norms(xy, values, offsets, corners):
     """Frobenius norms of the affine maps that have these values at the corners of cells, and how wide cells are.
 

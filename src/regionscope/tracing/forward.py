@@ -1,7 +1,6 @@
 """Calls of a model: recorded or plain, stopped where asked, one output picked, and left as it was."""
 
 import math
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules import module as module_hooks
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from regionscope.machine import ProcessLock
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.program import Held
 from regionscope.tracing.recording import Follower, Mark, Recorder
@@ -39,6 +39,7 @@ class Forward:
         self.model, self.output = model, output
         self.last = modules[until] if until is not None else None
         self.contents: list[tuple[Tensor, Tensor]] = []  # tensors that forward writes to, and what they held before
+        self.modules = list(modules.values())
         self.paths = {id(module): path for path, module in modules.items()}
         self.held = {
             id(tensor): Held(module, f"{path}.{name}" if path else name)
@@ -51,7 +52,7 @@ class Forward:
     def familiar(self) -> bool:
         """Whether a module of torch that does the same to every point, made of such, with nothing hooked on to them."""
         hooks = (module_hooks._global_forward_hooks, module_hooks._global_forward_pre_hooks)
-        return isinstance(self.model, nn.Module) and not any(hooks) and all(map(_is_familiar, self.model.modules()))
+        return isinstance(self.model, nn.Module) and not any(hooks) and all(map(_is_familiar, self.modules))
 
     def _called(self, x: Tensor, calling: list[nn.Module] | None = None) -> Tensor:
         """What the model makes of x; meanwhile `calling` holds the modules being called."""
@@ -194,17 +195,7 @@ def _picked(result: Any, output: str | int | None) -> Tensor:
     raise UnsupportedModel(f"the model returns {type(result).__name__}, not a tensor")
 
 
-_SWITCHES = threading.RLock()  # of the process: two traces at a time would take each other's for the user's
-
-
-def _renew_after_fork() -> None:
-    """In a new process, what another thread of the old one had locked is free."""
-    global _SWITCHES
-    _SWITCHES = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_after_fork)
+_SWITCHES = ProcessLock()  # two traces at a time would take each other's for the user's
 
 
 @contextmanager
@@ -214,7 +205,7 @@ def taken_apart() -> Iterator[None]:
     One trace at a time.
     """
     mha, mkldnn = torch.backends.mha, torch.backends.mkldnn
-    with _SWITCHES:
+    with _SWITCHES():
         fast, fused = mha.get_fastpath_enabled(), mkldnn.enabled
         mha.set_fastpath_enabled(False)
         mkldnn.enabled = False  # type: ignore[assignment]

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regionscope.machine import memory_told
+from regionscope.machine import memory_told, threads_for
 from regionscope.tracing.lifting import Shape, lifted
 from regionscope.tracing.steps import Step, leaves
 
@@ -68,6 +68,11 @@ class Program:
         """The number of entries that the values which depend on the input have at one point."""
         return sum(map(math.prod, self.shapes.values()))
 
+    @property
+    def held_entries(self) -> int:
+        """The number of entries of what is held: of the products at one point, in dense layers."""
+        return sum(tensor.numel() for tensor in self.constants.values())
+
     def run(self, x: Tensor, on_value: OnValue | None = None, act: Act = lifted) -> list[Tensor]:
         """The outputs at points x (n, *input_shape), in one pass; differentiable if gradients are enabled."""
         return self.resume({0: x[:, None]}, on_value, act)
@@ -110,7 +115,7 @@ class Program:
             needed |= step.used
             kept.append(step.ending(dying))
         held = {index: tensor for index, tensor in self.held.items() if index in needed}
-        return replace(self, steps=tuple(reversed(kept)), held=held, outputs=tuple(outputs))
+        return Program(tuple(reversed(kept)), held, self.shapes, tuple(outputs))
 
     def segments(self, cuts: Sequence[int]) -> list["Program"]:
         """The program cut where each of these values has just been made, and a last part that gives the outputs.
@@ -132,34 +137,34 @@ class Program:
             needed = {value for step in self.steps[end:] for value in step.used} | {*self.outputs, *cuts[number:]}
             known = [*state, *(value for step in self.steps[start:end] for value in step.results)]
             state = [cut, *(v for v in known if v in needed and v != cut and v in self.shapes)]
-            parts.append(self._part(fixed, start, end).pruned(state))
+            parts.append(self._part(fixed, start, end)._pruned(state))
             start = end
-        return [*parts, self._part(fixed, start, len(self.steps)).pruned(self.outputs)]
+        return [*parts, self._part(fixed, start, len(self.steps))._pruned(self.outputs)]
 
     def _part(self, fixed: tuple[Step, ...], start: int, end: int) -> "Program":
         live = [step for step in self.steps[start:end] if not step.used.isdisjoint(self.shapes)]
-        return replace(self, steps=(*fixed, *live))
+        return Program((*fixed, *live), self.held, self.shapes, self.outputs)
 
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
-        held: dict[int, Tensor | Held] = {i: _cast(c, dtype).clone() for i, c in self.constants.items()}
-        return replace(self, steps=tuple(_recast_step(step, dtype) for step in self.steps), held=held).folded()
+        with threads_for(self.held_entries):
+            held: dict[int, Tensor | Held] = {
+                i: c.to(_recast(c.dtype, dtype), copy=True) for i, c in self.constants.items()
+            }
+            return replace(self, steps=tuple(_recast_step(step, dtype) for step in self.steps), held=held).folded()
 
     def folded(self) -> "Program":
         """The same with all that does not depend on the input worked out."""
         fixed, live = self._fixed_and_live()
-        made = [value for step in fixed for value in step.results]
-        known = dict(zip(made, replace(self, steps=fixed).pruned(made).resume({}), strict=True))
-        return replace(self, steps=live, held=self.constants | known).pruned(self.outputs)
+        held = self.constants
+        for step in fixed:
+            held.update(zip(step.results, step.run(held), strict=True))
+        return Program(live, dict[int, Tensor | Held](held), self.shapes, self.outputs).pruned(self.outputs)
 
     def _fixed_and_live(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         """The steps that do not depend on the input, and those that do."""
         fixed = tuple(step for step in self.steps if step.used.isdisjoint(self.shapes))
         return fixed, tuple(step for step in self.steps if not step.used.isdisjoint(self.shapes))
-
-
-def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def _recast_step(step: Step, dtype: torch.dtype) -> Step:

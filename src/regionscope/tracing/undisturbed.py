@@ -1,8 +1,6 @@
 """A model that others use, called and left as it was."""
 
-import os
 import random
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regionscope.machine import ProcessLock
 from regionscope.types import Model
 
 LARGE = 2**20  # arrays with more entries than this are taken for data that no forward pass changes
@@ -39,13 +38,13 @@ def evaluated(model: Model) -> Iterator[None]:
 
 
 _EVALUATED: dict[int, tuple[int, list[tuple[nn.Module, bool]]]] = {}  # by model: how many look at it, and its modes
-_LOOKING = threading.Lock()
+_LOOKING = ProcessLock(_EVALUATED.clear)
 
 
 @contextmanager
 def _evaluation_mode(model: Model) -> Iterator[None]:
     """The modes come back when the last of those that look at a model, perhaps in other threads, is done."""
-    with _LOOKING:
+    with _LOOKING():
         own = [(m, m.training) for m in model.modules()] if isinstance(model, nn.Module) else []
         others, modes = _EVALUATED.get(id(model), (0, own))
         _EVALUATED[id(model)] = others + 1, modes
@@ -54,24 +53,13 @@ def _evaluation_mode(model: Model) -> Iterator[None]:
     try:
         yield
     finally:
-        with _LOOKING:
+        with _LOOKING():
             looking, modes = _EVALUATED.pop(id(model))
             if looking > 1:
                 _EVALUATED[id(model)] = looking - 1, modes
             else:
                 for module, mode in modes:
                     module.training = mode
-
-
-def _renew_after_fork() -> None:
-    """In a new process nobody else looks at anything, and what another thread had locked is free."""
-    global _LOOKING
-    _LOOKING = threading.Lock()
-    _EVALUATED.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_after_fork)
 
 
 @contextmanager
