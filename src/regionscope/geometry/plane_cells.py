@@ -1,6 +1,6 @@
 """The exact linear regions of a network on a plane."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +18,9 @@ from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
 from regionscope.geometry.forecasts import forecast
 from regionscope.geometry.grids import Grid, grid_of
+from regionscope.geometry.kernels import Mesh
 from regionscope.geometry.modular import reduced, remainders
-from regionscope.geometry.patterns import owners
+from regionscope.geometry.patterns import Boundaries, owners
 from regionscope.geometry.planes import Plane, Planes, as_array
 from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.stored import axis_lengths, check_numbers, check_rising
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from regionscope.geometry.certificates import Certificate
+
+EDGES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -304,9 +307,9 @@ def plane_cells(
     blocks.
 
     On which side of a boundary a vertex lies is proved by a bound on the rounding of its value, or settled in exact
-    arithmetic, for up to 4e12 products (a tenth of that in wide networks, such as a ResNet); `undecided` counts what
-    neither can do, `exact` says whether that is nothing. `certified` promises so, or raises `Undecided`. See
-    docs/exactness.md. `check` is called again and again meanwhile: what it raises ends the search.
+    arithmetic, for up to 4e12 products; `undecided` counts what neither can do, `exact` says whether that is nothing.
+    `certified` promises so, or raises `Undecided`. See docs/exactness.md. `check` is called again and again meanwhile:
+    what it raises ends the search.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
     >>> _ = model[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
@@ -331,10 +334,7 @@ def plane_cells(
 
 def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> PlaneCells:
     mesh, (offsets, corners, _) = made.mesh, made.loops()
-    ends, sides = mesh.origin.reshape(-1, 2), mesh.face.reshape(-1, 2)
-    site, unit = owners(mesh.label, sweep.boundaries)
-    layers = np.array([b.site.layer for b in sweep.boundaries] + [0], np.int32)
-    across = mesh.xy[ends[:, 1]] - mesh.xy[ends[:, 0]]
+    made.mesh = mesh = mesh._replace(after=mesh.after[:0], before=mesh.before[:0])  # of millions of cells much memory
     return PlaneCells(
         plane=plane,
         vertices=mesh.xy,
@@ -342,10 +342,24 @@ def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> Pl
         corners=corners,
         packed_patterns=sweep.patterns(),
         columns=tuple(sweep.columns),
-        edges=Edges(ends, sides, site, unit, layers[site], np.hypot(across[:, 0], across[:, 1])),
+        edges=_edges(mesh, sweep.boundaries),
         sites=tuple(b.site for b in sweep.boundaries),
         outputs=sweep.outputs,
         close_decisions=sweep.close_decisions,
         undecided=sweep.undecided,
         network=net,
     )
+
+
+def _edges(mesh: Mesh, boundaries: Sequence[Boundaries]) -> Edges:
+    """The sides of cells, with who made them; some at a time, as that takes several times the memory."""
+    ends, n = mesh.origin.reshape(-1, 2), len(mesh.label)
+    layers = np.array([b.site.layer for b in boundaries] + [0], np.int32)
+    site, unit, layer = (np.empty(n, np.int32) for _ in range(3))
+    length = np.empty(n)
+    for start in range(0, n, EDGES_AT_ONCE):
+        some = slice(start, start + EDGES_AT_ONCE)
+        site[some], unit[some] = owners(mesh.label[some], boundaries)
+        layer[some] = layers[site[some]]
+        length[some] = np.hypot(*(mesh.xy[ends[some, 1]] - mesh.xy[ends[some, 0]]).T)
+    return Edges(ends, mesh.face.reshape(-1, 2), site, unit, layer, length)
