@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from wide_models import MODELS
 
@@ -91,14 +92,14 @@ def test_no_value_is_farther_off_than_derivatives_say(monkeypatch: pytest.Monkey
     assert min(shares) > 1e-3  # what is added makes up the bounds, rounding does not
 
 
-def _exactly(layers: list[nn.Linear], plane: rs.Plane, places: Floats, number: int) -> Floats:
+def _exactly(layers: list[nn.Linear], plane: rs.Plane, places: Floats, number: int) -> NDArray[np.object_]:
     """What enters an activation at places of a plane, in rational arithmetic."""
 
-    def exact(array: object) -> Floats:
-        return np.vectorize(Fraction, otypes=[object])(np.asarray(array, np.float64))
+    def exact(array: object) -> NDArray[np.object_]:
+        return np.asarray(np.vectorize(Fraction, otypes=[object])(np.asarray(array, np.float64)))
 
     x = exact(plane.origin.flatten().numpy()) + exact(places) @ exact(plane.axes)
     for layer in layers[: number + 1]:
         z = x @ exact(layer.weight.detach().numpy()).T + exact(layer.bias.detach().numpy())
-        x = np.where(z > 0, z, Fraction(0))
+        x = np.maximum(z, Fraction(0))
     return z

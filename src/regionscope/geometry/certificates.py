@@ -245,7 +245,8 @@ def _wrong_across(cells: PlaneCells, net: Network) -> int:
     """Sides whose cells do not differ in just the units that switch along them."""
     edges = cells.edges
     inner = np.flatnonzero((edges.cells >= 0).all(axis=1))
-    found, by_maker = switches(cells, edges.cells[inner].astype(np.int64)), np.zeros(len(inner), bool)
+    pairs, ends = (array[inner].astype(np.int64) for array in (edges.cells, edges.vertices))
+    found, by_maker = switches(cells, pairs), np.zeros(len(inner), bool)
     for part, changed in zip(parts_of(cells, net), found, strict=True):
         site, unit = edges.site[inner[changed.side]], edges.unit[inner[changed.side]]
         if part.tournament is not None:
@@ -253,4 +254,4 @@ def _wrong_across(cells: PlaneCells, net: Network) -> int:
             by_maker[changed.side[np.isin(site, rounds)]] = True
         else:
             by_maker[changed.side[(site == part.site) & (unit == changed.entry)]] = True
-    return int((~by_maker | wrong_switches(cells, net, found, cells.vertices, edges.vertices[inner])).sum())
+    return int((~by_maker | wrong_switches(cells, net, found, cells.vertices, ends)).sum())

@@ -44,13 +44,15 @@ class Piece:
         """The piece of a mesh whose vertices bear these numbers, or -1, and were made by these boundaries."""
         edges = np.flatnonzero(mesh.rim >= 0)
         ends = np.unique(mesh.origin.reshape(-1, 2)[edges])
-        return Piece(
-            *(
-                array.copy() for array in (mesh.xy, mesh.origin, mesh.after, mesh.label, mesh.start)
-            ),  # without room for more
-            polygon,
-            np.stack([edges, mesh.rim[edges]], axis=1).astype(np.int32),
-            np.stack([ends, ids[ends], maker[ends]], axis=1),
+        return Piece(  # copies have no room for more
+            xy=mesh.xy.copy(),
+            origin=mesh.origin.copy(),
+            after=mesh.after.copy(),
+            label=mesh.label.copy(),
+            start=mesh.start.copy(),
+            polygon=polygon,
+            rim=np.stack([edges, mesh.rim[edges]], axis=1).astype(np.int32),
+            ends=np.stack([ends, ids[ends], maker[ends]], axis=1).astype(np.int64),
         )
 
     @property
@@ -111,7 +113,7 @@ class Seams:
             piece = pieces.pop()
             _copy(piece, whole, v, e, c)
             maker[v + piece.ends[:, 0]] = piece.ends[:, 2]
-            named.append(piece.ends[piece.ends[:, 1] >= 0, :2] + [v, 0])
+            named.append(piece.ends[piece.ends[:, 1] >= 0, :2] + np.array([v, 0]))
             rim.append(piece.rim + np.array([e, 0], np.int32))
             v, e, c = v + len(piece.xy), e + len(piece.label), c + len(piece.start)
             freed += piece.nbytes
@@ -254,7 +256,8 @@ def _glued(seams: Seams, pairs: Indices, polygon: Ints) -> Stitched:
             face=_thinned(face, halves),
             start=mesh.start,
             label=_thinned(mesh.label, kept),
-            **{name: np.zeros(0, np.int32) for name in ("before", "rivals", "rim", "apart", "source")},
+            apart=mesh.apart,
+            **{name: np.zeros(0, np.int32) for name in ("before", "rivals", "rim", "source")},
         ),
         chosen,
         polygon,
