@@ -1,11 +1,10 @@
 """Blocks of wide networks that are carried as sums of rows have the cells that evaluating every vertex gives."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
+from wide_models import MODELS
 
 import regionscope as rs
 from regionscope.geometry import bases
@@ -14,29 +13,6 @@ from regionscope.geometry.budget import Budget
 from regionscope.geometry.patterns import PatternTable
 from regionscope.geometry.rounding import _symbol_norm
 from regionscope.tracing.network import Site
-
-
-class Residual(nn.Module):
-    """Convolutions, one with a stride, norms and a skip."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem, self.first = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1, bias=False)
-        self.norm, self.second = nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3, padding=1)
-        self.narrow, self.last = nn.Conv2d(4, 6, 3, stride=2), nn.Linear(24, 3)
-        nn.init.normal_(self.norm.bias, std=0.3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = torch.relu(self.stem(x))
-        x = torch.relu(self.second(torch.relu(self.norm(self.first(x)))) + x)
-        return self.last(torch.relu(self.narrow(x)).flatten(1))  # type: ignore[no-any-return]
-
-
-MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
-    "dense": (
-        lambda: nn.Sequential(nn.Linear(5, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 3)), (5,)),
-    "residual": (Residual, (2, 6, 6)),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("room", [None, 20_000, 60_000])
@@ -49,7 +25,7 @@ def test_rows_give_the_cells_that_vertices_give(name: str, room: int | None, mon
     whole = rs.plane_cells(model, plane)
     monkeypatch.setattr(bases, "WIDE", 0)
     if room is not None:
-        monkeypatch.setattr(Budget, "room", property(lambda self: room))
+        monkeypatch.setattr(Budget, "room", property(lambda self: np.inf if self.memory is None else room))
         monkeypatch.setattr(Budget, "check", lambda self, widest: None)
     cells = rs.plane_cells(model, plane)
     assert isinstance(cells.packed_patterns, PatternTable)
@@ -77,11 +53,11 @@ def test_other_activations_and_narrow_networks_are_evaluated_at_vertices() -> No
 def test_a_bend_adds_what_the_linear_map_lacks() -> None:
     values = np.array([[-1.0, 3.0, 0.5, -2.0, 0.0], [2.0, -0.2, 0.1, -1.0, 0.0]])
     site, units, above = Site("relu", "relu", (0.0,), (6,), 1), np.array([0, 2, 3, 4, 5]), np.arange(6) == 1
-    bend = Bend.of(site, units, values, above, np.full(2, 0.05), np.zeros((2, 5)))
+    bend = Bend.of(site, units, values, above, np.full(5, 0.05), np.zeros((2, 5)), 0.0)
     assert bend.units.tolist() == [0, 2] and bend.slopes.tolist() == [0.5, 1.0] and bend.resting.tolist() == [5]
     assert bend.linear.tolist() == [0.5, 1.0, 1.0, 1.0, 0.0, 0.0]
     assert bend.added + bend.slopes * values[:, :2] == pytest.approx(np.maximum(values[:, :2], 0))
-    unsure = Bend.of(site, units, values, above, np.full(2, 0.05), np.full((2, 5), 0.1))
+    unsure = Bend.of(site, units, values, above, np.full(5, 0.05), np.full((2, 5), 0.1), 0.0)
     assert unsure.units.tolist() == [0, 2, 3] and not unsure.added[:, 2].any() and unsure.slopes[2] == 1.0
 
 
@@ -93,7 +69,7 @@ def test_rows_that_do_not_switch_are_left_out_within_the_errors_told() -> None:
     for _ in range(2):
         values = basis.values(weights)
         site = Site("relu", "relu", (0.0,), (40,), 1)
-        bend = Bend.of(site, np.arange(40), values, np.zeros(40, bool), np.zeros(50), np.zeros((50, 40)))
+        bend = Bend.of(site, np.arange(40), values, np.zeros(40, bool), np.zeros(40), np.zeros((50, 40)), 0.0)
         made = torch.cat([basis.rows[0] * bend.linear, torch.eye(40).double()[bend.units]])
         n, m = len(basis), len(made)
         formulas = np.zeros((m, m))
@@ -101,13 +77,18 @@ def test_rows_that_do_not_switch_are_left_out_within_the_errors_told() -> None:
         slopes = np.concatenate([basis.slopes, bend.slopes])
         turn = torch.from_numpy(random.normal(size=(40, 40))) / 6
         none = np.zeros(m)
-        basis = Basis((made @ turn,), formulas, slopes, none, 3, none, none, 0.0, np.zeros(40))
+        places = np.concatenate([basis.places, np.stack([np.full(m - n, len(basis.trail.made)), bend.units], axis=1)])
+        trail = basis.trail.through(bend)
+        basis = Basis((made @ turn,), formulas, slopes, none, 3, none, none, 0.0, np.zeros(40), places, trail)
         weights = np.concatenate([weights, bend.added], axis=1)
     some = weights[np.argsort(weights[:, 1])[:10]]
     fewer, kept, errors = basis.folded(some, np.zeros(len(some)))
     assert 3 < len(fewer) == len(kept) < len(basis)
     off = np.linalg.norm(fewer.values(some[:, kept]) - basis.values(some), axis=1)
     assert (off <= errors[:, 0]).all() and errors.max() < 1e-12
+    left_out = np.setdiff1d(np.arange(len(basis)), kept)
+    site, unit = basis.places[left_out].T
+    assert all(fewer.trail.factors[k][u] in (0.0, 1.0) for k, u in zip(site, unit, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope.geometry import sweep
 from regionscope.geometry.budget import Budget, TooMuchMemory
-from regionscope.geometry.patterns import PatternBlock, PatternTable
+from regionscope.geometry.patterns import PatternBlock, PatternTable, differing_bits, words_at
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "dense": (
@@ -49,7 +49,7 @@ def model_of(name: str) -> tuple[nn.Module, Tensor]:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def limit(size: int) -> None:
-        monkeypatch.setattr(Budget, "room", property(lambda self: size))
+        monkeypatch.setattr(Budget, "room", property(lambda self: np.inf if self.memory is None else size))
         monkeypatch.setattr(Budget, "check", lambda self, widest: None)
 
     return limit
@@ -153,6 +153,22 @@ def test_a_table_of_patterns_is_read_as_an_array() -> None:
     assert (table[:] == rows).all() and (table[[40, 2, 29]] == rows[[40, 2, 29]]).all()
     assert (table[5:35, [2, 0]] == rows[5:35, [2, 0]]).all() and (table[31] == rows[31]).all()
     assert len(table) == 50 and table.shape == (50, 3)
+
+
+def test_packed_patterns_say_in_which_bits_cells_differ() -> None:
+    random = np.random.default_rng(0)
+    patterns = random.integers(0, 1 << 63, (40, 3), np.uint64) & random.integers(0, 1 << 20, (1, 3), np.uint64)
+    patterns[:25, 1] = patterns[0, 1]
+    table = PatternTable((PatternBlock.of(patterns[:25]), PatternBlock.of(patterns[25:])))
+    pairs = random.integers(0, 40, (300, 2))
+    bits = (patterns[..., None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)).reshape(40, -1)
+    expected = set(zip(*(a.tolist() for a in np.nonzero(bits[pairs[:, 0]] != bits[pairs[:, 1]])), strict=True))
+    cells, words = random.integers(0, 40, 200), random.integers(0, 3, 200)
+    assert len(expected) > 1000
+    for some in (patterns, table):
+        pair, bit = differing_bits(some, pairs)
+        assert len(pair) == len(expected) and set(zip(pair.tolist(), bit.tolist(), strict=True)) == expected
+        assert (words_at(some, cells, words) == patterns[cells, words]).all()
 
 
 def test_blank_pixels_leave_no_sign_open() -> None:

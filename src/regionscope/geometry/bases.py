@@ -13,12 +13,13 @@ norm(v) = sum_i |weights_i(v)| |row_i| at a vertex; sums of n products are off b
 Slopes: weights change along the plane at most as fast as their units, so rows tell how steep a unit is, also between
 vertices, as long as all units that have no row keep their sign wherever a vertex may truly be and on the way there.
 Those that are not proved to do so have a row, even if their weight is zero at every vertex. What rows leave out, as
-they are rounded, is not steeper than `blur`, which goes through the network as errors do.
+they are rounded, is not steeper than `blur`, which goes through the network as errors do. A `Trail` tells where the
+block has been, so that `adjoints` can say what errors that were made there do to a unit.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +57,30 @@ def fits(way: Way, boundaries: Sequence[Boundaries]) -> bool:
 
 
 @dataclass(frozen=True)
+class Trail:
+    """What a block has been through, site by site: the factor of every unit, as float32; at most the norm of the errors
+    that were made on the way there from the site before; and of those of units that rest at zero."""
+
+    factors: tuple[Tensor, ...] = ()
+    made: tuple[float, ...] = ()
+    resting: tuple[float, ...] = ()
+
+    def through(self, bend: "Bend") -> "Trail":
+        """And through one more site."""
+        factors = (*self.factors, bend.linear.float())
+        return Trail(factors, (*self.made, bend.made), (*self.resting, bend.asleep))
+
+    def with_factors(self, places: Indices, factors: Floats) -> "Trail":
+        """With other factors of some units (n, 2), by site and number."""
+        changed = list(self.factors)
+        for site in np.unique(places[:, 0]):
+            mine = places[:, 0] == site
+            changed[site] = changed[site].clone()
+            changed[site][places[mine, 1]] = torch.from_numpy(factors[mine]).float()
+        return replace(self, factors=tuple(changed))
+
+
+@dataclass(frozen=True)
 class Basis:
     """Rows (n, entries) of each value that is known, the pre-activations first.
 
@@ -72,19 +97,22 @@ class Basis:
     away: Floats  # (n,) at most how far from the true values those of its unit were at vertices
     blur: float  # at most how steep what rows leave out of the state is
     unclear: Floats  # (units,) and of each unit
+    places: Indices  # (n, 2) the number of the site and of the unit behind each row; -1 for none
+    trail: Trail = Trail()
 
     @staticmethod
     def of(frame: Tensor) -> "Basis":
         n = len(frame)
         steep, none = np.minimum(np.arange(n), 1.0), np.zeros(n)
-        return Basis((frame,), np.zeros((n, n)), none, steep, n, none, none, 0.0, np.zeros(frame.shape[1]))
+        nowhere = np.full((n, 2), -1)
+        return Basis((frame,), np.zeros((n, n)), none, steep, n, none, none, 0.0, np.zeros(frame.shape[1]), nowhere)
 
     def __len__(self) -> int:
         return len(self.slopes)
 
     @property
     def nbytes(self) -> int:
-        return sum(8 * rows.numel() for rows in self.rows)
+        return sum(8 * rows.numel() for rows in self.rows) + sum(4 * f.numel() for f in self.trail.factors)
 
     @cached_property
     def norms(self) -> Floats:
@@ -136,7 +164,8 @@ class Basis:
         new = 0 if bend is None else len(bend.units)
         size = len(self) + new
         nothing = [torch.zeros(1, rows.shape[1]).double() for rows in self.rows]
-        fixed = _linear(part, known, nothing, nothing[0], bend)
+        behind = None if bend is None else bend.site
+        fixed = linear_part(part, known, nothing, nothing[0], behind)
         made = [torch.empty(size, rows.shape[1], dtype=torch.float64) for rows in fixed]
         at_once = points_at_once(max(r.shape[1] for r in self.rows), floats=ENTRIES_AT_ONCE)
         for start in range(0, size, at_once):
@@ -148,7 +177,7 @@ class Basis:
                 acted = acted * bend.linear
                 new_rows = np.arange(max(start, len(self)), max(end, len(self)))
                 acted[new_rows - start, bend.units[new_rows - len(self)]] = 1.0
-            for target, rows, constant in zip(made, _linear(part, known, given, acted, bend), fixed, strict=True):
+            for target, rows, constant in zip(made, linear_part(part, known, given, acted, behind), fixed, strict=True):
                 torch.sub(rows, constant, out=target[start:end])
                 if start == 0:
                     target[0] = rows[0]
@@ -157,12 +186,15 @@ class Basis:
         if bend is not None:
             formulas[len(self) :, : len(self)] = self.rows[0][:, bend.units].T.numpy()
         slopes, steep, norms, blur, loose, away = self.slopes, self.steep, self.norms, self.blur, self.loose, self.away
+        places, trail = self.places, self.trail
         if bend is not None:
             slopes, norms = np.concatenate([slopes, bend.slopes]), np.concatenate([norms, np.ones(new)])
             steep = np.concatenate([steep, np.maximum(bend.slopes, 1 - bend.slopes) * self.steepness[bend.units]])
             blur += float(self.steepness[bend.resting].sum())
             loose = np.concatenate([loose, self.unclear[bend.units]])
-            away = np.concatenate([away, np.full(new, bend.away)])
+            away = np.concatenate([away, bend.away])
+            places = np.concatenate([places, np.stack([np.full(new, len(trail.factors)), bend.units], axis=1)])
+            trail = trail.through(bend)
 
         def left_out(spread: Spread) -> float:
             """Of the rows of an affine map: they are rounded, with its constants, which are taken off."""
@@ -170,7 +202,7 @@ class Basis:
             return SURE * float(spread.gain[0] * blur + steep @ each)
 
         unclear, blur = (law.rows * left_out(law.row), left_out(law.state)) if law else (np.full(1, np.inf), np.inf)
-        return Basis(tuple(made), formulas, slopes, steep, self.given, loose, away, blur, unclear)
+        return Basis(tuple(made), formulas, slopes, steep, self.given, loose, away, blur, unclear, places, trail)
 
     def folded(self, weights: Floats, shift: Floats) -> "tuple[Basis, Indices, Floats]":
         """The same without rows whose units do not switch at these vertices, nor twice `shift` around them; the rows
@@ -197,7 +229,9 @@ class Basis:
         loose, unclear = self.loose[kept] + first[kept] @ lost, self.unclear + lost @ self.rows[0].abs().numpy()
         blur, formulas = self.blur + float(lost @ self.norms), self.formulas[kept] @ told
         slopes, steep, away = self.slopes[kept], self.steep[kept], self.away[kept]
-        return Basis(rows, formulas, slopes, steep, self.given, loose, away, blur, unclear), kept, errors
+        trail = self.trail.with_factors(self.places[~stays], over[~stays].astype(np.float64))
+        places = self.places[kept]
+        return Basis(rows, formulas, slopes, steep, self.given, loose, away, blur, unclear, places, trail), kept, errors
 
 
 @dataclass(frozen=True)
@@ -205,7 +239,8 @@ class Bend:
     """A ReLU on a block: the factor that each unit is multiplied by, and the units that are bent, with their slopes
     among those and what they add to that at each vertex, (vertices, units).
 
-    Units that are not proved to keep their sign are bent, or `resting` if they are zero at all vertices.
+    Units that are not proved to keep their sign are bent, or `resting` if they are zero at all vertices, with errors of
+    at most the norm `asleep`. Values of those that are bent are off by at most `away` (units,).
     """
 
     site: Site
@@ -214,16 +249,21 @@ class Bend:
     slopes: Floats
     added: Floats
     resting: Indices
-    away: float
+    away: Floats
+    asleep: float
+    made: float
 
     @staticmethod
-    def of(site: Site, units: Indices, values: Floats, above: Bools, errors: Floats, slack: Floats) -> "Bend":
+    def of(
+        site: Site, units: Indices, values: Floats, above: Bools, away: Floats, slack: Floats, made: float
+    ) -> "Bend":
         """Given the values at all vertices of those units that may switch, and which of the others are above.
 
-        Values may be off by `errors` (vertices,), and by `slack` (vertices, units) more on the way to true vertices.
+        Values may be off by `away` (units,), and by `slack` (vertices, units) more on the way to true vertices; `made`
+        is the norm of what the state is off by, as this part of the network and its vertices are rounded.
         """
         low, high = values.min(axis=0, initial=0.0), values.max(axis=0, initial=0.0)
-        margin = errors[:, None] + slack
+        margin = away + slack
         opened = ~((values > margin).all(axis=0) | (values < -margin).all(axis=0))
         bent, resting = np.flatnonzero(opened & (low < high)), np.flatnonzero(opened & (low == high))
         left = np.stack([high, np.maximum(high, -low) / 2, -low])[:, bent]  # at most, for each slope
@@ -232,18 +272,20 @@ class Bend:
         linear[units] = high > 0
         linear[units[bent]] = slopes
         z = values[:, bent]
-        added, away = np.maximum(z, 0.0) - slopes * z, float(errors.max(initial=0.0))
-        return Bend(site, torch.from_numpy(linear), units[bent], slopes, added, units[resting], away)
+        added, asleep = np.maximum(z, 0.0) - slopes * z, float(np.linalg.norm(away[resting])) * SURE
+        return Bend(
+            site, torch.from_numpy(linear), units[bent], slopes, added, units[resting], away[bent], asleep, made
+        )
 
 
-def _linear(
-    part: Program, known: Sequence[int], given: Sequence[Tensor], acted: Tensor, bend: Bend | None
+def linear_part(
+    part: Program, known: Sequence[int], given: Sequence[Tensor], acted: Tensor, behind: Site | None
 ) -> list[Tensor]:
     """What a part makes of rows, if these leave the activation that it begins with."""
 
     def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, tuple[int, ...]]) -> list[Any]:
-        if bend is not None and step.results[0] == bend.site.exit:
-            return [acted.reshape(len(acted), *shapes[bend.site.exit])]
+        if behind is not None and step.results[0] == behind.exit:
+            return [acted.reshape(len(acted), *shapes[behind.exit])]
         return lifted(step, values, shapes)
 
     values = {v: rows.reshape(len(rows), *part.shapes[v]) for v, rows in zip(known, given, strict=True)}

@@ -9,12 +9,11 @@ import torch
 from regionscope.geometry.cells import portions
 from regionscope.geometry.checks import (
     ALONG_SIDES,
-    Ends,
-    Part,
-    evaluation,
     parts_of,
+    switches,
     wrong_exactly,
     wrong_inside,
+    wrong_switches,
 )
 from regionscope.geometry.laws import usual_output_errors
 from regionscope.geometry.line_cells import LineCells
@@ -178,16 +177,11 @@ def _sample(chosen: Bools, most: int, generator: torch.Generator | None) -> Indi
 
 def _wrong_at_breakpoints(cells: LineCells, net: Network) -> int:
     """Breakpoints whose cells do not differ in just some of the units that switch there."""
-    parts, wrong = parts_of(cells, net), np.zeros(len(cells) - 1, bool)
-    for rows in portions(len(wrong), net):
-        before, after = (cells.patterns_of(slice(rows.start + k, rows.stop + k)) for k in range(2))
-        found = evaluation(cells, net, cells.breakpoints[rows], parts)
-        wrong[rows] = (before == after).all(axis=1)
-        for number, part in enumerate(parts):
-            columns = slice(part.first, part.first + part.entries)
-            ends = Ends(np.arange(len(before)), before[:, columns], after[:, columns])
-            wrong[rows] |= ends.off(found, number, part, net).any(axis=1)
-    return int(wrong.sum())
+    before = np.arange(len(cells) - 1)
+    found, same = switches(cells, np.stack([before, before + 1], axis=1)), np.ones(len(before), bool)
+    for part in found:
+        same[part.side] = False
+    return int((same | wrong_switches(cells, net, found, cells.breakpoints, before[:, None])).sum())
 
 
 def _coordinate_size(cells: PlaneCells) -> float:
@@ -249,36 +243,15 @@ def _wrong_outputs(cells: PlaneCells, net: Network) -> int:
 
 def _wrong_across(cells: PlaneCells, net: Network) -> int:
     """Sides whose cells do not differ in just the units that switch along them."""
-    parts, edges = parts_of(cells, net), cells.edges
-    inner = (edges.cells >= 0).all(axis=1)
-    wrong = inner & ~_differ_in_maker(cells, net, parts)
-    half = np.flatnonzero(np.repeat(inner, 2))  # an end of a side each, by vertices
-    half = half[np.argsort(edges.vertices.ravel()[half], kind="stable")]
-    vertex = edges.vertices.ravel()[half]
-    for rows in portions(len(cells.vertices), net):
-        mine = slice(*np.searchsorted(vertex, [rows.start, rows.stop]))
-        found = evaluation(cells, net, cells.vertices[rows], parts)
-        edge = half[mine] >> 1
-        both = [cells.patterns_of(c) for c in edges.cells[edge].T]
-        for number, part in enumerate(parts):
-            first, second = (patterns[:, part.first : part.first + part.entries] for patterns in both)
-            changed = (first != second).any(axis=1)
-            here = Ends((vertex[mine] - rows.start)[changed], first[changed], second[changed])
-            wrong[edge[changed][here.off(found, number, part, net).any(axis=1)]] = True
-    return int(wrong.sum())
-
-
-def _differ_in_maker(cells: PlaneCells, net: Network, parts: list[Part]) -> Bools:
-    """Whether the two cells of each inner side differ in the unit that made it, or who wins its tournament."""
     edges = cells.edges
-    result = np.zeros(len(edges), bool)
-    for part in parts:
-        played = part.tournament
-        sites = [n for n, s in enumerate(net.sites) if n == part.site or (played and s.tournament == played)]
-        all_mine = np.flatnonzero(np.isin(edges.site, sites) & (edges.cells >= 0).all(axis=1))
-        for rows in portions(len(all_mine), net):
-            mine = all_mine[rows]
-            a, b = (cells.patterns_of(c)[:, part.first : part.first + part.entries] for c in edges.cells[mine].T)
-            at = np.arange(len(mine)), edges.unit[mine]
-            result[mine] = (a != b).any(axis=1) if played is not None else a[at] != b[at]
-    return result
+    inner = np.flatnonzero((edges.cells >= 0).all(axis=1))
+    pairs, ends = (array[inner].astype(np.int64) for array in (edges.cells, edges.vertices))
+    found, by_maker = switches(cells, pairs), np.zeros(len(inner), bool)
+    for part, changed in zip(parts_of(cells, net), found, strict=True):
+        site, unit = edges.site[inner[changed.side]], edges.unit[inner[changed.side]]
+        if part.tournament is not None:
+            rounds = [n for n, s in enumerate(net.sites) if s.tournament == part.tournament]
+            by_maker[changed.side[np.isin(site, rounds)]] = True
+        else:
+            by_maker[changed.side[(site == part.site) & (unit == changed.entry)]] = True
+    return int((~by_maker | wrong_switches(cells, net, found, cells.vertices, ends)).sum())

@@ -1,5 +1,6 @@
 """What forward passes and exact arithmetic say of cells, by other means than those that found them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,12 @@ from torch import Tensor
 
 from regionscope.geometry.cells import Cells, portions
 from regionscope.geometry.laws import usual_errors
+from regionscope.geometry.patterns import WINNER, differing_bits, words_at
 from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.geometry.settling import exact_pieces
-from regionscope.tracing.network import Network, Site, Tournament, as_rows
+from regionscope.tracing.network import Network, Tournament, as_rows
 from regionscope.tracing.steps import Step
-from regionscope.types import Bools, Floats
+from regionscope.types import Bools, Floats, Indices
 
 ALONG_SIDES = 16  # how many usual errors a unit may be from its breakpoint at a vertex of a side where it switches
 
@@ -64,9 +66,16 @@ class Contest:
         chosen = chosen.reshape(n, groups, winners.shape[1] // max(groups, 1))
         return np.asarray(self.competitors.gather(-1, chosen).flatten(1).numpy())
 
-    def tied(self, winners: Numbers, others: Numbers, errors: float = 1.0) -> Bools:
+    def tied(self, winners: Numbers, others: Numbers) -> Bools:
         """Whether these winners and those are equally good, but for rounding."""
-        return np.asarray(np.abs(self.scores(winners) - self.scores(others)) <= errors * self.error)
+        return np.asarray(np.abs(self.scores(winners) - self.scores(others)) <= self.error)
+
+    def apart(self, point: Indices, entry: Indices, rivals: Numbers) -> Bools:
+        """Whether two (n, 2) who win the same contest on two sides of a point each are not equally good there."""
+        _, groups, places = self.competitors.shape
+        group = entry // (self.winners.shape[1] // max(groups, 1))
+        scores = self.competitors.numpy()[point[:, None], group[:, None], rivals % places]
+        return np.asarray(np.abs(scores[:, 0] - scores[:, 1]) > ALONG_SIDES * self.error[point, 0])
 
 
 @dataclass(frozen=True)
@@ -126,32 +135,53 @@ def wrong_inside(cells: Cells, net: Network) -> tuple[Bools, int]:
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Ends of sides: the vertex there, and what the cells on both sides say of the units of a part."""
+class Switches:
+    """What of one part of the patterns changes across sides: the side, the unit or winner, each time, and what is asked
+    where it ends: the number of a breakpoint (n,), or who wins on either side (n, 2)."""
 
-    vertex: Numbers
-    first: Numbers
-    second: Numbers
+    side: Indices
+    entry: Indices
+    what: Indices
 
-    def off_breakpoints(self, site: Site, values: Floats, errors: Floats) -> Bools:
-        """Units that change their piece although they are not at the breakpoints between the two."""
-        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        off = np.zeros(low.shape, bool)
-        for t, level in enumerate(site.breakpoints):
-            away = np.abs(values[self.vertex] - level) > ALONG_SIDES * errors[self.vertex]
-            off |= (low <= t) & (t < high) & away
-        return off
 
-    def off_tie(self, contest: Contest) -> Bools:
-        """Winners that change although the two are not equally good."""
-        there = Contest(contest.competitors[self.vertex], contest.winners[self.vertex], contest.error[self.vertex])
-        return np.asarray((self.first != self.second) & ~there.tied(self.first, self.second, ALONG_SIDES))
+def switches(cells: Cells, pairs: Indices) -> list[Switches]:
+    """How the two cells (n, 2) of sides differ, part by part: packed patterns are compared, and few bits differ."""
+    side, bit = differing_bits(cells.packed_patterns, pairs)
+    found = []
+    for column in cells.columns:
+        size = column.entries * (column.breakpoints or WINNER)
+        mine = (bit >= 64 * column.first_word) & (bit < 64 * column.first_word + size)
+        across, place = side[mine], bit[mine] - 64 * column.first_word
+        if column.breakpoints:
+            found.append(Switches(across, place % column.entries, place // column.entries))
+            continue
+        across, entry = np.unique(np.stack([across, place // WINNER], axis=1), axis=0).T
+        word, half = column.first_word + entry // 2, (WINNER * (entry % 2)).astype(np.uint64)
+        both = [
+            words_at(cells.packed_patterns, pairs[across, k], word) >> half & np.uint64(0xFFFFFFFF) for k in range(2)
+        ]
+        found.append(Switches(across, entry, np.stack(both, axis=1).astype(np.int64)))
+    return found
 
-    def off(self, found: Evaluation, number: int, part: Part, net: Network) -> Bools:
-        """What changes here although it does not switch here, given the evaluation at the vertices."""
-        if number in found.contests:
-            return self.off_tie(found.contests[number])
-        return self.off_breakpoints(net.sites[part.site], found.values[part.site], found.errors[part.site])
+
+def wrong_switches(cells: Cells, net: Network, found: Sequence[Switches], places: Floats, ends: Indices) -> Bools:
+    """Which sides have something that changes across them and does not switch where they end, (n, m) of the places."""
+    parts, wrong = parts_of(cells, net), np.zeros(len(ends), bool)
+    at = [ends[s.side].ravel() for s in found]
+    order = [np.argsort(a, kind="stable") for a in at]
+    for rows in portions(len(places), net):
+        here = evaluation(cells, net, places[rows], parts)
+        for number, (part, s) in enumerate(zip(parts, found, strict=True)):
+            mine = order[number][slice(*np.searchsorted(at[number], [rows.start, rows.stop], sorter=order[number]))]
+            point, which = at[number][mine] - rows.start, mine // ends.shape[1]
+            entry, what = s.entry[which], s.what[which]
+            if number in here.contests:
+                off = here.contests[number].apart(point, entry, what)
+            else:
+                away = here.values[part.site][point, entry] - np.array(net.sites[part.site].breakpoints)[what]
+                off = np.abs(away) > ALONG_SIDES * here.errors[part.site][point, entry]
+            wrong[s.side[which[off]]] = True
+    return wrong
 
 
 def wrong_exactly(cells: Cells, net: Network, chosen: Numbers) -> int | None:

@@ -134,7 +134,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class Joined:
-    """Which vertices of all blocks, one after another, the whole has."""
+    """Which vertices of all blocks, one after another, the whole has, in order."""
 
     vertices: Indices
 
@@ -187,8 +187,8 @@ class Complex(Protocol):
     def finished(self) -> Any:
         """What is kept of a block that has been cut by all sites."""
 
-    def join(self, pieces: Sequence[Any]) -> Joined:
-        """Be what finished blocks are together."""
+    def join(self, pieces: list[Any]) -> Joined:
+        """Be what finished blocks are together; these may be taken out of the list."""
 
     # exact arithmetic
 

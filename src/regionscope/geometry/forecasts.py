@@ -5,8 +5,8 @@ where d sides meet adds d/2 - 1. So what squares have inside, by their area, and
 length, tell both for the whole plane: without bias, if the squares lie anywhere with equal chance. There is one in each
 field of a grid, so that a plane that is dense in one place is seen as such. Signs are taken as they seem, without exact
 arithmetic; where nothing proves signs at small cells they count as zero, and cells are missing. Times come from how
-long the squares took, and are good to a factor of two or three; of wide networks, whose rows few vertices share there,
-they are too long.
+long the squares took, and are good to a factor of two or three; of wide networks, in which many vertices share rows,
+from one larger square, which is about what a block will be.
 """
 
 import time
@@ -31,7 +31,8 @@ SURE = 64  # boundaries on the rims of all squares tell how long their sides sho
 LARGER = 8  # times the side, if there are fewer
 MOST = 200_000  # cells of all squares together
 FIXED = 4.0  # times as long as on average few vertices may take, for what does not depend on their number
-A_CELL = 152  # bytes that are kept of a cell, a vertex and two sides, without outputs
+IN_A_BLOCK = 2000  # vertices that share rows, at least
+A_CELL = 96  # bytes that are kept of a cell, a vertex and two sides, without outputs
 ERRORS = 3.0  # standard errors that a plane is given the benefit of
 BIAS = 2.0  # and this factor: what is refused in vain is worse than what is tried in vain
 
@@ -79,7 +80,12 @@ def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None, seed
     wanted = min(ENDS / max(squares.density, 1e-300), LARGEST * extent)
     if abs(wanted / side - 1) > 0.5:
         squares = _Squares.cut(net, plane, wanted, up_to_layer, random)
-    return squares.whole(plane, 0 if up_to_layer else int(np.prod(net.output_shape)), first)
+    each = squares.seconds_a_vertex(first)
+    if in_rows(net) and 0 < (inside := float(squares.vertices.mean())) < IN_A_BLOCK:
+        larger = min(np.sqrt(IN_A_BLOCK / inside) * squares.side, extent)
+        block = _Squares.cut(net, plane, larger, up_to_layer, random, fields=1)
+        each = min(each, block.seconds / block.evaluated)
+    return squares.whole(plane, 0 if up_to_layer else int(np.prod(net.output_shape)), each)
 
 
 @dataclass(frozen=True)
@@ -95,12 +101,18 @@ class _Squares:
 
     @staticmethod
     def cut(
-        net: Network, plane: Plane, side: float, up_to_layer: int | None, random: np.random.Generator
+        net: Network,
+        plane: Plane,
+        side: float,
+        up_to_layer: int | None,
+        random: np.random.Generator,
+        *,
+        fields: int = FIELDS,
     ) -> "_Squares":
-        """Squares of this side in the fields of a plane, cut by a network."""
+        """Squares of this side in so many times so many fields of a plane, cut by a network."""
         low, size = plane.domain.min(axis=0), np.ptp(plane.domain, axis=0)
-        fields = np.stack(np.meshgrid(*[np.arange(FIELDS)] * 2), axis=-1).reshape(-1, 2)
-        centres = low + size * (fields + random.random(fields.shape)) / FIELDS
+        corners = np.stack(np.meshgrid(*[np.arange(fields)] * 2), axis=-1).reshape(-1, 2)
+        centres = low + size * (corners + random.random(corners.shape)) / fields
         centres = centres[_inside(plane.domain, centres)]
         centres = centres if len(centres) else plane.domain.mean(axis=0)[None]
         origins, axes = plane.points(centres).flatten(1), Planes.of(plane).axes.expand(len(centres), -1, -1)
@@ -135,8 +147,8 @@ class _Squares:
         """How many boundaries cross a line of length 1."""
         return float(self.ends.mean()) / (4 * self.side)
 
-    def whole(self, plane: Plane, outputs: int, first: "_Squares") -> Forecast:
-        """What that makes for the whole plane; a vertex takes what it took beyond the first, smaller squares."""
+    def whole(self, plane: Plane, outputs: int, seconds: float) -> Forecast:
+        """What that makes for the whole plane, of which a vertex takes so many seconds."""
         n, share = len(self.ends), plane.area / self.side**2
         rim = np.linalg.norm(plane.domain - np.roll(plane.domain, 1, axis=0), axis=1).sum() / (4 * self.side)
         cells = self.inside * share + self.ends * rim / 2
@@ -144,10 +156,11 @@ class _Squares:
         found = 1 + float(cells.mean())
         error = float(cells.std(ddof=1) / np.sqrt(n)) if n > 1 else found
         size = (A_CELL * found + 8 * outputs * vertices) / SHARE
-        return Forecast(found, error, vertices, self._seconds_a_vertex(first) * vertices, size)
+        return Forecast(found, error, vertices, seconds * vertices, size)
 
-    def _seconds_a_vertex(self, first: "_Squares") -> float:
-        """What one more takes; on average, if the first squares were slowed down by what is done once in a process."""
+    def seconds_a_vertex(self, first: "_Squares") -> float:
+        """What one more takes than in the first, smaller squares; on average, if those were slowed down by what is done
+        once in a process."""
         mean, more = self.seconds / self.evaluated, self.evaluated - first.evaluated
         if more < first.evaluated or first.seconds > mean * first.evaluated * FIXED:
             return mean

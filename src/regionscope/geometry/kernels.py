@@ -19,6 +19,7 @@ import numpy as np
 
 from regionscope.compiling import njit
 from regionscope.geometry.predicates import (
+    CARRIED,
     DRIFT,
     EPS,
     ERROR,
@@ -128,7 +129,8 @@ def computed(doubt, law, v, c):
     turns, norm = doubt[v, TURNS], doubt[v, NORM]
     interpolated = INTERPOLATION * turns * (law[SIZE] * norm + law[OFFSET])
     faint = FAINT if norm > 0 else 0.0
-    return law[GAIN + c] * doubt[v, ERROR + c] + law[NOISE + c] * norm + law[FLOOR + c] + interpolated + faint
+    carried = min(law[GAIN + c] * doubt[v, ERROR + c], law[CARRIED])
+    return carried + law[NOISE + c] * norm + law[FLOOR + c] + interpolated + faint
 
 
 @njit(cache=True, nogil=True)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from regionscope.types import Bools, Indices, Ints, Words
 
 BITS_AT_ONCE = 1 << 23
 CELLS_AT_ONCE = 1 << 14  # whose patterns are looked at
+WINNER = 32  # bits
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,10 @@ class PatternBlock:
     varying: Indices  # numbers of bits
     bits: NDArray[np.uint8]  # (cells, bytes)
 
+    @property
+    def nbytes(self) -> int:
+        return self.bits.nbytes + self.common.nbytes + self.varying.nbytes
+
     @staticmethod
     def of(patterns: Words) -> "PatternBlock":
         common = np.bitwise_and.reduce(patterns, axis=0)
@@ -105,7 +111,7 @@ class PatternTable:
 
     @property
     def nbytes(self) -> int:
-        return sum(block.bits.nbytes + block.common.nbytes + block.varying.nbytes for block in self.blocks)
+        return sum(block.nbytes for block in self.blocks)
 
     @cached_property
     def _ends(self) -> Indices:
@@ -123,6 +129,42 @@ class PatternTable:
             for part in _some_rows(len(mine), 64 * self.shape[1]):
                 found[mine[part]] = self.blocks[number].rows(cells[mine[part]] - first)[:, columns]
         return found if np.ndim(rows) or isinstance(rows, slice) else found[0]
+
+    def words_at(self, cells: Indices, words: Indices) -> Words:
+        """One word of each of these cells, (n,)."""
+        found = np.empty(len(cells), np.uint64)
+        for block, mine, first in self._by_block(cells):
+            word, row = words[mine], block.bits[cells[mine] - first]
+            begin, end = (np.searchsorted(block.varying, 64 * (word + k)) for k in range(2))
+            found[mine] = block.common[word]
+            for place in range(int((end - begin).max(initial=0))):
+                some = np.flatnonzero(begin + place < end)
+                bit = begin[some] + place
+                one = (row[some, bit >> 3] >> (bit & 7) & 1).astype(np.uint64)
+                found[mine[some]] |= one << (block.varying[bit] & 63).astype(np.uint64)
+        return found
+
+    def differing_bits(self, pairs: Indices) -> tuple[Indices, Indices]:
+        """See the function of this name; cells of one block are compared in the bits that vary there alone."""
+        block = np.searchsorted(self._ends, pairs, side="right")
+        same = block[:, 0] == block[:, 1]
+        together, apart, found = np.flatnonzero(same), np.flatnonzero(~same), list[tuple[Indices, Indices]]()
+        for part, mine, first in self._by_block(pairs[together, 0]):
+            both = pairs[together[mine]] - first
+            row, bit = _set_bits(part.bits[both[:, 0]] ^ part.bits[both[:, 1]])
+            found.append((together[mine[row]], part.varying[bit]))
+        for rows in _some_rows(len(apart), 64 * self.shape[1]):
+            row, bit = _set_bits(self[pairs[apart[rows], 0]] ^ self[pairs[apart[rows], 1]])
+            found.append((apart[rows][row], bit))
+        return _joined(found)
+
+    def _by_block(self, cells: Indices) -> Iterator[tuple[PatternBlock, Indices, int]]:
+        """The blocks that have some of these cells, with the places of those, and the number of the first of each."""
+        order = np.argsort(cells, kind="stable")
+        ends = np.searchsorted(cells[order], self._ends)
+        for number, (begin, end) in enumerate(pairwise([0, *ends.tolist()])):
+            if begin < end:
+                yield self.blocks[number], order[begin:end], int(self._ends[number]) - len(self.blocks[number].bits)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a file holds of it."""
@@ -142,6 +184,35 @@ class PatternTable:
         places = np.split(varying, np.cumsum(sizes[:, 1])[:-1])
         tables = [part.reshape(n, width) for part, (n, _), width in zip(parts, sizes, widths, strict=True)]
         return PatternTable(tuple(PatternBlock(*block) for block in zip(common, places, tables, strict=True)))
+
+
+def differing_bits(patterns: Words | PatternTable, pairs: Indices) -> tuple[Indices, Indices]:
+    """In which bits the packed patterns of pairs of cells (n, 2) differ: the pair and the bit, each time."""
+    if isinstance(patterns, PatternTable):
+        return patterns.differing_bits(pairs)
+    found = list[tuple[Indices, Indices]]()
+    for rows in _some_rows(len(pairs), 64 * patterns.shape[1]):
+        row, bit = _set_bits(patterns[pairs[rows, 0]] ^ patterns[pairs[rows, 1]])
+        found.append((rows.start + row, bit))
+    return _joined(found)
+
+
+def words_at(patterns: Words | PatternTable, cells: Indices, words: Indices) -> Words:
+    """One word of the packed pattern of each of these cells, (n,)."""
+    return patterns.words_at(cells, words) if isinstance(patterns, PatternTable) else patterns[cells, words]
+
+
+def _set_bits(rows: NDArray[Any]) -> tuple[Indices, Indices]:
+    """The rows of packed bits that have any, once for each, and the numbers of these."""
+    each = np.ascontiguousarray(rows).view(np.uint8)
+    row, byte = np.nonzero(each)
+    which, bit = np.nonzero(np.unpackbits(each[row, byte][:, None], axis=1, bitorder="little"))
+    return row[which], 8 * byte[which] + bit
+
+
+def _joined(found: Sequence[tuple[Indices, Indices]]) -> tuple[Indices, Indices]:
+    nothing = np.zeros(0, np.int64)
+    return np.concatenate([nothing, *(a for a, _ in found)]), np.concatenate([nothing, *(b for _, b in found)])
 
 
 def pattern_codes(patterns: Words | PatternTable) -> Words:
@@ -205,7 +276,7 @@ def columns_of(boundaries: Sequence[Boundaries], net: Network) -> list[Column]:
             name, breakpoints = b.tournament.name, 0
             entries = math.prod(net.program.shapes[b.tournament.winners])
         if not any(c.name == name for c in columns):
-            size = words(entries * breakpoints if breakpoints else 32 * entries)
+            size = words(entries * (breakpoints or WINNER))
             columns.append(Column(name, first, size, entries, breakpoints))
             first += size
     return columns

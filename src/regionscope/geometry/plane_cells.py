@@ -304,9 +304,9 @@ def plane_cells(
     blocks.
 
     On which side of a boundary a vertex lies is proved by a bound on the rounding of its value, or settled in exact
-    arithmetic, for up to 4e12 products (a tenth of that in wide networks, such as a ResNet); `undecided` counts what
-    neither can do, `exact` says whether that is nothing. `certified` promises so, or raises `Undecided`. See
-    docs/exactness.md. `check` is called again and again meanwhile: what it raises ends the search.
+    arithmetic, for up to 4e12 products; `undecided` counts what neither can do, `exact` says whether that is nothing.
+    `certified` promises so, or raises `Undecided`. See docs/exactness.md. `check` is called again and again meanwhile:
+    what it raises ends the search.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
     >>> _ = model[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
@@ -331,6 +331,7 @@ def plane_cells(
 
 def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> PlaneCells:
     mesh, (offsets, corners, _) = made.mesh, made.loops()
+    made.mesh = mesh = mesh._replace(after=mesh.after[:0], before=mesh.before[:0])  # of millions of cells much memory
     ends, sides = mesh.origin.reshape(-1, 2), mesh.face.reshape(-1, 2)
     site, unit = owners(mesh.label, sweep.boundaries)
     layers = np.array([b.site.layer for b in sweep.boundaries] + [0], np.int32)

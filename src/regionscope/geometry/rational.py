@@ -372,8 +372,8 @@ class Exact:
 
     @property
     def at_once(self) -> int:
-        """How many points are computed together."""
-        return points_at_once(max(math.prod(s) for s in self.program.shapes.values()))
+        """How many cells are computed together, each at three points, with the pieces of all units there."""
+        return points_at_once(3 * sum(math.prod(self.program.shapes[value]) for value in self.sizes))
 
     def pieces(self, points: Callable[[int], Tensor], grid: Grid, sites: Sequence[Site]) -> dict[int, Any] | None:
         """The piece of every unit at points, given modulo p: value that leaves a site -> (n, units); or None."""

@@ -163,7 +163,7 @@ class Segments:
         """What is kept of a block."""
         return self
 
-    def join(self, pieces: "Sequence[Segments]") -> Joined:
+    def join(self, pieces: "list[Segments]") -> Joined:
         """Be what the blocks are together."""
         ids, borrowed, curve, segment = (
             np.concatenate([getattr(piece, name) for piece in pieces])

@@ -26,7 +26,7 @@ from regionscope.types import Bools, Floats, Indices, Ints
 
 ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
 WORK = 4e12  # products in exact arithmetic that one sweep may spend
-WIDE_WORK = 4e11  # of a wide network, whose every sign takes long, unless all have to be proved
+PLACING = 0.01  # of that, to put vertices where they are: what they are the corners of is known without
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         self.laws = route(self.net, self.boundaries).laws
+        self._to_place = PLACING * self.budget
         self._numbers: dict[int, Tensor] = {}  # see `constant_numbers`
 
     @cached_property
@@ -201,7 +202,10 @@ class Judge:
     def places(self, maps: CellMaps, meetings: Meetings) -> Floats:
         """The coordinates (n, 2) of meetings, rounded once; NaN if that cannot be done or is too much."""
         found = np.full((len(meetings.cell), 2), np.nan)
+        before, self.budget = self.budget, min(self._to_place, self.budget)
         able, moduli = self._affordable(maps, meetings.cell, meetings.forms)
+        spent = min(self._to_place, before) - self.budget
+        self.budget, self._to_place = before - spent, self._to_place - spent
         if able.any():
             forms = [form[able] for form in meetings.forms]
             found[able] = self.exactly.places(maps, meetings.cell[able], forms, meetings.lines, moduli)

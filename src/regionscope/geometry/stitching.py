@@ -6,48 +6,78 @@ maker are the same, and a vertex that only one side has (the other joined the ce
 other. Vertices that were there when blocks parted bear a number by which they are known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
-from regionscope.geometry import kernels
-from regionscope.types import Indices, Ints
+from regionscope.geometry import kernels, traversals
+from regionscope.machine import return_freed_memory
+from regionscope.types import Bools, Floats, Indices, Ints
+
+ROWS_AT_ONCE = 1 << 20
+MUCH = 1 << 26  # bytes that pieces have given back to the heap: it keeps them unless it is told
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What is kept of a block that is finished: its mesh, the number of each vertex or -1, and what made it or -1."""
+    """What is kept of a block that is finished: of its mesh only what the rest follows from, and its rim.
 
-    mesh: kernels.Mesh
-    ids: Indices
-    maker: Ints
+    `rim` (n, 2) has the edges there and the numbers of their common edges, `ends` (n, 3) the vertices there, the number
+    that each bears or -1, and what made it or -1.
+    """
+
+    xy: Floats
+    origin: Ints
+    after: Ints
+    label: Ints
+    start: Ints
     polygon: Ints
+    rim: Ints
+    ends: Indices
+
+    @staticmethod
+    def of(mesh: kernels.Mesh, ids: Indices, maker: Ints, polygon: Ints) -> "Piece":
+        """The piece of a mesh whose vertices bear these numbers, or -1, and were made by these boundaries."""
+        edges = np.flatnonzero(mesh.rim >= 0)
+        ends = np.unique(mesh.origin.reshape(-1, 2)[edges])
+        return Piece(  # copies have no room for more
+            xy=mesh.xy.copy(),
+            origin=mesh.origin.copy(),
+            after=mesh.after.copy(),
+            label=mesh.label.copy(),
+            start=mesh.start.copy(),
+            polygon=polygon,
+            rim=np.stack([edges, mesh.rim[edges]], axis=1).astype(np.int32),
+            ends=np.stack([ends, ids[ends], maker[ends]], axis=1).astype(np.int64),
+        )
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (*self.mesh, self.ids, self.maker, self.polygon))
+        return sum(array.nbytes for array in vars(self).values())
 
 
 @dataclass(frozen=True)
 class Stitched:
-    """The joined mesh, and which vertices of all pieces, one after another, it has."""
+    """The joined mesh, which vertices of all pieces, one after another, it has, and the polygon of each cell."""
 
     mesh: kernels.Mesh
     vertices: Indices
+    polygon: Ints
 
 
-def stitched(pieces: Sequence[Piece]) -> Stitched:
-    """The pieces joined along their rims."""
-    ids, maker = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("ids", "maker"))
-    mesh, node = _side_by_side([piece.mesh for piece in pieces]), _first_with_id(ids)
-    seams = Seams(mesh, node, maker)
+def stitched(pieces: list[Piece]) -> Stitched:
+    """The pieces joined along their rims; they are taken out of the list, as both would not fit into memory."""
+    polygon = np.concatenate([piece.polygon for piece in pieces])
+    seams = Seams.of(pieces)
     alike, single = seams.rows()
     glued = [single]
     for first, second in alike:
         glued.append(seams.sewn(first, second))
-    return _glued(seams, np.concatenate(glued))
+    return _glued(seams, np.concatenate(glued), polygon)
 
 
 class Seams:
@@ -56,18 +86,52 @@ class Seams:
     `node` is the first vertex that each is the same as.
     """
 
-    def __init__(self, mesh: kernels.Mesh, node: Indices, maker: Ints) -> None:
-        self.node, self.maker = node, maker
+    def __init__(self, mesh: kernels.Mesh, edges: int, rim: Ints, node: Ints, maker: Ints) -> None:
+        self.mesh, self.edges, self.rim, self.node, self.maker = mesh, edges, rim, node, maker
         self.same: list[tuple[int, int]] = []
-        self.edges = len(mesh.label)
-        self.mesh = _with_room(mesh, int((mesh.rim >= 0).sum()))  # no side lacks more than all others have
+
+    @staticmethod
+    def of(pieces: list[Piece]) -> "Seams":
+        """The pieces side by side, each of which goes where it is copied from."""
+        vertices, edges, cells = (sum(len(getattr(p, n)) for p in pieces) for n in ("xy", "label", "start"))
+        room = edges + sum(len(p.rim) for p in pieces)  # no side lacks more than all others have
+        label = np.empty(room, np.int32)
+        whole = kernels.Mesh(
+            xy=np.empty((vertices, 2)),
+            **{name: np.empty(2 * room, np.int32) for name in ("origin", "after", "before", "face")},
+            label=label,
+            rivals=label,  # what nobody asks for any more takes no memory
+            rim=label,
+            apart=np.zeros((room, 0)),
+            start=np.empty(cells, np.int32),
+            source=np.zeros(0, np.int32),
+        )
+        node, maker = np.arange(vertices, dtype=np.int32), np.full(vertices, -1, np.int32)
+        named, rim, v, e, c, freed = list[Indices](), list[Ints](), 0, 0, 0, 0
+        pieces.reverse()
+        while pieces:
+            piece = pieces.pop()
+            _copy(piece, whole, v, e, c)
+            maker[v + piece.ends[:, 0]] = piece.ends[:, 2]
+            named.append(piece.ends[piece.ends[:, 1] >= 0, :2] + np.array([v, 0]))
+            rim.append(piece.rim + np.array([e, 0], np.int32))
+            v, e, c = v + len(piece.xy), e + len(piece.label), c + len(piece.start)
+            freed += piece.nbytes
+            del piece
+            if freed > MUCH:
+                return_freed_memory()
+                freed = 0
+        known = np.concatenate(named)
+        _, first, group = np.unique(known[:, 1], return_index=True, return_inverse=True)
+        node[known[:, 0]] = known[first[group], 0]
+        return Seams(whole, edges, np.concatenate(rim), node, maker)
 
     def rows(self) -> tuple[list[tuple[Indices, Indices]], Indices]:
         """The half-edges along both sides of rims that have been cut; and pairs of them (n, 2) where none was."""
-        mesh, edges = self.mesh, np.flatnonzero(self.mesh.rim[: self.edges] >= 0)
-        inner = 2 * edges + (mesh.face[2 * edges] < 0)
-        order = np.argsort(mesh.rim[edges], kind="stable")
-        rims, starts, sizes = np.unique(mesh.rim[edges[order]], return_index=True, return_counts=True)
+        edges, number = self.rim.T.astype(np.int64)
+        inner = 2 * edges + (self.mesh.face[2 * edges] < 0)
+        order = np.argsort(number, kind="stable")
+        rims, starts, sizes = np.unique(number[order], return_index=True, return_counts=True)
         inner = inner[order]
         first, second = np.arange(0, len(rims), 2), np.arange(1, len(rims), 2)
         assert len(first) == len(second) and (rims[first] + 1 == rims[second]).all()
@@ -143,67 +207,95 @@ class Seams:
         return found
 
 
-def _side_by_side(meshes: Sequence[kernels.Mesh]) -> kernels.Mesh:
-    """One mesh of several."""
-    vertices = np.cumsum([0, *(len(m.xy) for m in meshes)])
-    halves = np.cumsum([0, *(len(m.origin) for m in meshes)])
-    cells = np.cumsum([0, *(len(m.start) for m in meshes)])
-    moved = []
-    for m, v, h, c in zip(meshes, vertices, halves, cells, strict=False):
-        shifted = {"origin": m.origin + v, "after": m.after + h, "before": m.before + h, "start": m.start + h}
-        shifted |= {"face": np.where(m.face >= 0, m.face + c, -1)}
-        moved.append(m._replace(**{name: array.astype(np.int32) for name, array in shifted.items()}))
-    return kernels.Mesh(*(np.concatenate([m[i] for m in moved]) for i in range(len(meshes[0]))))
+def _copy(piece: Piece, whole: kernels.Mesh, vertices: int, edges: int, cells: int) -> None:
+    """Put a piece into a mesh that has so many vertices, edges and cells before it."""
+    halves, n = slice(2 * edges, 2 * (edges + len(piece.label))), len(piece.origin)
+    before, face = np.empty(n, np.int32), np.full(n, -1, np.int32)
+    before[piece.after] = np.arange(n, dtype=np.int32)
+    offsets, _, sides = traversals.loops(piece.start, piece.origin, piece.after)
+    face[sides] = np.repeat(np.arange(cells, cells + len(piece.start), dtype=np.int32), np.diff(offsets))
+    whole.xy[vertices : vertices + len(piece.xy)] = piece.xy
+    whole.origin[halves] = piece.origin + np.int32(vertices)
+    whole.after[halves] = piece.after + np.int32(2 * edges)
+    whole.before[halves] = before + np.int32(2 * edges)
+    whole.face[halves] = face
+    whole.label[edges : edges + len(piece.label)] = piece.label
+    whole.start[cells : cells + len(piece.start)] = piece.start + np.int32(2 * edges)
 
 
-def _with_room(mesh: kernels.Mesh, edges: int) -> kernels.Mesh:
-    """The same with room for more edges."""
-    sizes = {"label": 1, "rivals": 1, "rim": 1, "apart": 1, "origin": 2, "after": 2, "before": 2, "face": 2}
-    return mesh._replace(**{
-        name: np.concatenate([array, np.zeros((size * edges, *array.shape[1:]), array.dtype)])
-        for name, size in sizes.items()
-        for array in [getattr(mesh, name)]
-    })  # fmt: skip
+def _glued(seams: Seams, pairs: Indices, polygon: Ints) -> Stitched:
+    """The mesh in which pairs of half-edges (n, 2) are the two sides of one edge: that of the first.
+
+    Only what goes around cells is kept right, and arrays become shorter where they are: nothing is there twice.
+    """
+    mesh, edges, node = seams.mesh, seams.edges, _first_of_all(seams)
+    origin, after, before, face = mesh.origin, mesh.after, mesh.before, mesh.face
+    outer, gone = pairs[:, 0] ^ 1, pairs[:, 1]
+    for array in (origin, after, before, face):
+        array[outer] = array[gone]
+    order = np.argsort(gone)
+    for array in (after, before):  # neighbours along a rim are known by other numbers, too
+        place = order[np.minimum(np.searchsorted(gone, array[outer], sorter=order), len(order) - 1)]
+        array[outer] = np.where(gone[place] == array[outer], outer[place], array[outer])
+    after[before[outer]], before[after[outer]] = outer, outer
+    first = mesh.start[face[outer]] == gone
+    mesh.start[face[outer][first]] = outer[first]
+    kept = np.ones(edges, bool)
+    kept[gone >> 1] = False
+    halves, used = np.repeat(kept, 2), np.zeros(len(node), bool)
+    for rows in _portions(2 * edges):
+        origin[rows] = node[origin[rows]]
+        used[origin[rows][halves[rows]]] = True
+    chosen, vertex, number = np.flatnonzero(used), _numbers_of(used), _numbers_of(halves)
+    mesh.start[:] = number[mesh.start]
+    return Stitched(
+        kernels.Mesh(
+            xy=_thinned(mesh.xy, used),
+            origin=_thinned(origin, halves, vertex),
+            after=_thinned(after, halves, number),
+            face=_thinned(face, halves),
+            start=mesh.start,
+            label=_thinned(mesh.label, kept),
+            apart=mesh.apart,
+            **{name: np.zeros(0, np.int32) for name in ("before", "rivals", "rim", "source")},
+        ),
+        chosen,
+        polygon,
+    )
 
 
-def _first_with_id(ids: Indices) -> Indices:
-    """For each vertex the first that bears its number; itself if it has none."""
-    node = np.arange(len(ids))
-    named = np.flatnonzero(ids >= 0)
-    _, first, group = np.unique(ids[named], return_index=True, return_inverse=True)
-    node[named] = named[first[group]]
+def _first_of_all(seams: Seams) -> Ints:
+    """The first vertex that each is the same as, also along rims."""
+    node, same = seams.node, np.array(seams.same, np.int64).reshape(-1, 2)
+    links = node[same]
+    some, ends = np.unique(links, return_inverse=True)
+    graph = scipy.sparse.coo_array((np.ones(len(links), bool), tuple(ends.reshape(-1, 2).T)), shape=(len(some),) * 2)
+    group = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+    first = np.full(len(some), len(node))
+    np.minimum.at(first, group, some)
+    leads = np.arange(len(node), dtype=np.int32)
+    leads[some] = first[group]
+    for rows in _portions(len(node)):
+        node[rows] = leads[node[rows]]
     return node
 
 
-def _glued(seams: Seams, pairs: Indices) -> Stitched:
-    """The mesh in which pairs of half-edges (n, 2) are the two sides of one edge: that of the first."""
-    mesh, n = seams.mesh, len(seams.node)
-    links = np.concatenate([np.stack([np.arange(n), seams.node]), np.array(seams.same, np.int64).reshape(-1, 2).T], 1)
-    graph = scipy.sparse.coo_array((np.ones(links.shape[1], bool), tuple(links)), shape=(n, n))
-    group = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
-    kept, outer = np.ones(seams.edges, bool), pairs[:, 0] ^ 1
-    kept[pairs[:, 1] >> 1] = False
-    known_as = np.arange(2 * seams.edges)
-    known_as[pairs[:, 1]] = outer
-    for array in (mesh.origin, mesh.after, mesh.before, mesh.face):
-        array[outer] = array[pairs[:, 1]]
-    halves = np.repeat(kept, 2)
-    number = np.cumsum(halves) - 1
-    used, vertex = np.unique(group[mesh.origin[: 2 * seams.edges][halves]], return_inverse=True)
-    first = np.full(len(seams.node), n)
-    np.minimum.at(first, group, np.arange(n))
-    chosen = first[used]
-    pointers = {name: number[known_as[getattr(mesh, name)[: 2 * seams.edges][halves]]] for name in ("after", "before")}
-    per_edge = {name: getattr(mesh, name)[: seams.edges][kept] for name in ("label", "rivals", "rim", "apart")}
-    return Stitched(
-        kernels.Mesh(
-            xy=mesh.xy[chosen],
-            origin=vertex.astype(np.int32),
-            face=mesh.face[: 2 * seams.edges][halves],
-            start=number[known_as[mesh.start]].astype(np.int32),
-            source=mesh.source,
-            **{name: array.astype(np.int32) for name, array in pointers.items()},
-            **per_edge,
-        ),
-        chosen,
-    )
+def _numbers_of(chosen: Bools) -> Ints:
+    """The number of each among those that are chosen."""
+    return np.cumsum(chosen, dtype=np.int32) - np.int32(1)
+
+
+def _thinned(array: NDArray[Any], stays: Bools, numbers: Ints | None = None) -> NDArray[Any]:
+    """Some rows of an array, in the memory that it has; with other numbers, if these are given."""
+    end = 0
+    for rows in _portions(len(stays)):
+        part = array[rows][stays[rows]]
+        array[end : end + len(part)] = part if numbers is None else numbers[part]
+        end += len(part)
+    return array[:end]
+
+
+def _portions(n: int) -> Iterator[slice]:
+    """Rows in portions of which a copy takes little memory."""
+    for start in range(0, n, ROWS_AT_ONCE):
+        yield slice(start, min(start + ROWS_AT_ONCE, n))

@@ -288,13 +288,12 @@ class Subdivision:
 
     def finished(self) -> Piece:
         """What is kept of a block."""
-        nothing: dict[str, Any] = {"apart": np.zeros((len(self.mesh.label), 0)), "source": self.mesh.source[:0]}
-        return Piece(self.mesh._replace(**nothing), self.ids, self.maker, self.polygon)
+        return Piece.of(self.mesh, self.ids, self.maker, self.polygon)
 
-    def join(self, pieces: Sequence[Any]) -> Joined:
+    def join(self, pieces: list[Any]) -> Joined:
         """Be what the blocks are together."""
         whole = stitched(pieces)
-        self.mesh, self.polygon = whole.mesh, np.concatenate([piece.polygon for piece in pieces])
+        self.mesh, self.polygon = whole.mesh, whole.polygon
         return Joined(whole.vertices)
 
     # exact arithmetic

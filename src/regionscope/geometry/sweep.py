@@ -106,6 +106,7 @@ def sweep(
             before_blocks()
         waiting += reversed(parts)
         if parts:
+            block.swept.state = []  # what is returned is the first
             continue
         if not waiting and not done:
             _place_exactly(block.cells, block.swept)
@@ -114,11 +115,25 @@ def sweep(
         done.append(_finished(block))
         budget.keep(done[-1].nbytes, block.share, sum(len(f.patterns.bits) for f in done))
     bar.close()
-    joined = cells.join([f.piece for f in done])
-    if done[0].outputs is not None:
-        swept.outputs = np.concatenate([f.outputs for f in done if f.outputs is not None])[joined.vertices]
     swept.table = PatternTable(tuple(f.patterns for f in done))
+    pieces, outputs = [f.piece for f in done], [f.outputs for f in done if f.outputs is not None]
+    done.clear()
+    joined = cells.join(pieces)
+    if outputs:
+        swept.outputs = _taken(outputs, joined.vertices)
     return swept
+
+
+def _taken(tables: list[Floats], chosen: Indices) -> Floats:
+    """Some rows of tables, one behind another; these are taken out of the list, as both would not fit into memory."""
+    made, first, begin = np.empty((len(chosen), tables[0].shape[1])), 0, 0
+    tables.reverse()
+    while tables:
+        table = tables.pop()
+        end = int(np.searchsorted(chosen, first + len(table)))
+        made[begin:end] = table[chosen[begin:end] - first]
+        begin, first = end, first + len(table)
+    return made
 
 
 @dataclass(frozen=True)
@@ -132,7 +147,7 @@ class Finished:
     @property
     def nbytes(self) -> int:
         outputs = 0 if self.outputs is None else self.outputs.nbytes
-        return int(self.piece.nbytes) + outputs + self.patterns.bits.nbytes + self.patterns.common.nbytes
+        return int(self.piece.nbytes) + outputs + self.patterns.nbytes
 
 
 def _finished(block: CellBlock) -> Finished:

@@ -10,16 +10,19 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry import kernels, settling, traversals
+from regionscope.geometry.adjoints import Adjoints
 from regionscope.geometry.bases import Basis, Bend
 from regionscope.geometry.complexes import Cut, Outcome, Start
-from regionscope.geometry.laws import Law
+from regionscope.geometry.laws import Law, route
 from regionscope.geometry.lineage import Among, Lineage
 from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, packed_bits, unpacked_bits
 from regionscope.geometry.predicates import (
+    CARRIED,
     DOUBTS,
     EPS,
     ERROR,
     FAINT,
+    GAIN,
     INTERPOLATION,
     MOST_TURNS,
     MOVED,
@@ -60,8 +63,7 @@ class Swept:
     ) -> None:
         self.net, self.boundaries = net, boundaries
         self.columns = columns_of(boundaries, net)
-        work = settling.WIDE_WORK if in_rows and not certified else settling.WORK
-        self.judge = Judge(net, boundaries, start.reach, certified, work if exactly else 0.0)
+        self.judge = Judge(net, boundaries, start.reach, certified, settling.WORK if exactly else 0.0)
         self.lineage = Lineage.of(start.cells)
         self.vertices, self.state = len(start.points), [Rows.of(start.points.numpy())]
         self.doubt = np.zeros((self.vertices, DOUBTS))  # see `predicates`
@@ -83,6 +85,10 @@ class Swept:
         self._parted = False  # whether the basis may have rows that this block does not need
         self._most_weights = 0.0  # of all rows at a vertex
         self._boundaries_now = 0  # of the site that was looked at last
+        self._carried = np.zeros(0)  # of each of its units that was asked for, see `adjoints`; NaN of others
+        self._away = np.zeros(0)  # at most how far off the values of units that may switch are
+        self._adjoints = Adjoints(route(net, boundaries), [b.site for b in boundaries])
+        self._made = 0.0  # at most the norm of the errors that the last part of the network has added to the state
         if in_rows and start.frame is not None:
             self.basis, self.state = Basis.of(start.frame[0]), [Rows(self.vertices, 0), Rows.of(start.frame[1])]
 
@@ -146,10 +152,11 @@ class Swept:
             assert self.among is not None
             units, doubt = self.among.numbers, self.doubt[: self.vertices]
             slack = 2 * doubt[:, SHIFT, None] * basis.steepness[units]
-            bend = Bend.of(behind, units, values, self.among.above, doubt[:, ERROR], slack)
+            bend = Bend.of(behind, units, values, self.among.above, self._away, slack, self._made)
             weights = np.concatenate([weights, bend.added], axis=1)
             norm += np.abs(bend.added).sum(axis=1)
         self.basis, self.among = basis.after(part, known, bend, law), None
+        self._carried = np.full(self.basis.rows[0].shape[1], np.nan)
         self.state = [Rows(self.vertices, 0), Rows.of(weights)]
         self.doubt[:, NORM] = norm
         self._most_weights = float(np.abs(weights).sum(axis=1).max())
@@ -167,6 +174,7 @@ class Swept:
             self.basis, kept, errors = self.basis.folded(weights, self.doubt[: self.vertices, SHIFT])
             self.state[1] = Rows.of(weights[:, kept])
             self.doubt[:, [ERROR, ERROR + 1]] += errors
+            self._made += float(errors[:, 0].max(initial=0.0))
         self._parted = False
 
     def _look_at_rows(self, basis: Basis, law: Law) -> None:
@@ -209,9 +217,9 @@ class Swept:
             parents=np.empty((room, 3), np.int32),
             weights=np.empty(room),
         )
-        rule = kernels.Rule(
-            np.array(boundaries.site.breakpoints), each, np.ascontiguousarray(steep), self._numbers(law.row), labels
-        )
+        numbers = self._numbers(law.row)
+        numbers[CARRIED] = self._most_carried(boundaries, each)
+        rule = kernels.Rule(np.array(boundaries.site.breakpoints), each, np.ascontiguousarray(steep), numbers, labels)
         ties, opened = self._constant_matches(boundaries), np.empty(n, np.int32)
         for bits in (self._done, None if self._chosen is None else ~self._chosen):
             ties = ties if bits is None else _with_bits(ties, bits, n)
@@ -221,6 +229,18 @@ class Swept:
             kernels.classify(vertices, rule, ties, opened)
             vertices.above[:n] |= constant[1]
         return Cut(boundaries, n, rows, vertices, rule, ties, opened), following
+
+    def _most_carried(self, boundaries: Boundaries, rows: Floats) -> float:
+        """At most how far off units that may switch are by errors made before their site, for each of their `rows`."""
+        if self.basis is None or self.among is None or boundaries.first == 0:
+            return math.inf
+        units = self.among.numbers
+        new = units[np.isnan(self._carried[units])]  # a block of which this is a part may have asked for others
+        if len(new):
+            self._carried = self._carried.copy()
+            self._carried[new] = self._adjoints.carried_errors(self.basis, len(self.basis.trail.made), new)
+        moving = rows > 0
+        return float((self._carried[units][moving] / rows[moving]).max(initial=0.0))
 
     def _constant_units(
         self, boundaries: Boundaries, vertices: kernels.Vertices, rule: kernels.Rule
@@ -281,7 +301,7 @@ class Swept:
             floor = rounded.floor * (1 + 2 * self._most_weights)
             measure = replace(rounded, floor=floor, size=2 * measure.size, offset=2 * measure.offset)
         pairs = (*measure.gain, *measure.noise, *measure.floor)
-        return np.array([*pairs, measure.size, measure.offset, self._drift])
+        return np.array([*pairs, measure.size, measure.offset, self._drift, np.inf])
 
     def _constant_matches(self, boundaries: Boundaries) -> Words:
         """The matches at every vertex whose two competitors are the same constant, packed; no rows if none can be."""
@@ -385,10 +405,20 @@ class Swept:
             assert done is not None and chosen is not None
             self._done = done | chosen
             return
+        self._note_errors(cut, law)
         norm = law.norm_after(self.doubt[:, NORM], self.doubt[:, VALUE])
         kernels.hand_on(self.doubt, self._numbers(law.state))
         self.doubt[:, NORM] = norm
         self._slope = following
+
+    def _note_errors(self, cut: Cut, law: Law) -> None:
+        """Write down how far off the units of a site that has cut are, and what its part has added to the state."""
+        if self.basis is None:
+            return
+        numbers, moved = self._numbers(law.state), 2 * float(self.doubt[:, MOVED].max(initial=0.0))
+        numbers[GAIN] *= cut.boundaries.first == 0  # errors of the input count as made by the first part
+        self._made = float(kernels.sure_errors(self.doubt, numbers).max(initial=0.0))
+        self._away = cut.rule.rows * float(kernels.sure_errors(self.doubt, cut.rule.law).max(initial=0.0)) + moved
 
     def _keep_above(self, cut: Cut, vertices: int) -> None:
         """Note which units each vertex is above of sites whose constants compete later; a new one if a parent is.
