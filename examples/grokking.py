@@ -63,3 +63,8 @@ plots.training(
     label="units that switch within 0.1",
 )
 plt.show()
+
+# %%
+# Here crossings grow threefold while the network memorises, and change little while it generalises: in this run there
+# is no second descent to see. The papers see one with images; :doc:`/reproduction` tells for which of their networks it
+# was found again.

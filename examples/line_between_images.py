@@ -14,7 +14,7 @@ import numpy as np
 
 import regionscope as rs
 
-settings = rs.Training(depth=3, width=64, steps=500, records=2, measures=())
+settings = rs.Training(depth=3, width=200, steps=500, records=2, measures=())
 run = rs.train(settings, tempfile.mkdtemp() + "/run")
 model = rs.run_model(run, settings.steps)
 
@@ -24,16 +24,14 @@ cells = rs.line_cells(model, three, eight)
 print(f"{len(cells)} regions, the shortest {cells.lengths.min():.2g} long, the longest {cells.lengths.max():.2g}")
 
 # %%
-# Marks below the curves are the breakpoints, a row for each layer.
+# All ten outputs. Marks below them are the breakpoints, a row for each layer.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", width_ratios=[3, 2])
-for digit in (3, 8):
-    cells.plot(left, output=digit)
-left.set_title("outputs for 3 and 8 from a 3 to an 8")
+cells.plot().set_title("from a 3 to an 8")
 
 # %%
-# How short are the pieces? A search by samples would need steps shorter than the shortest of them.
+# How short are the pieces? A search by samples would need steps shorter than the shortest of them to miss none.
 
-right.hist(np.log10(cells.lengths), bins=20, color="0.75")
-right.set(xlabel="length of a piece, log10", ylabel="pieces", title=f"{len(cells)} pieces")
+figure, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
+ax.hist(np.log10(cells.lengths), bins=24, color="0.75")
+ax.set(xlabel="length of a piece, log10", ylabel="pieces", title=f"{len(cells)} pieces")
 plt.show()
