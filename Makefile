@@ -1,13 +1,15 @@
 # make demo: a first look.  make test: lint, types, every test.  make check: lint and types only.  make bench: speeds.  make coverage: which lines no test runs.
+# make docs: the site, in build/docs, with every example run.  make links: whether the links to other sites are alive.
 # make web: build the explorer's page, with Node.
 # make data: the full data sets, through npm and apt-get, to REGIONSCOPE_DATA or the user's cache folder.
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 READY := .venv/ready
+SITE := .venv/site
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: demo test check format coverage bench data web browser clean
+.PHONY: demo test check format coverage bench data web browser docs links clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -31,6 +33,16 @@ coverage: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
+# the site: any warning fails, such as a link to a page or heading that is not there
+docs: $(SITE)
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -n docs build/docs
+	@echo "make: open build/docs/index.html"
+
+# asks other sites, so it needs the internet; the build itself does not
+links: $(SITE)
+	@echo "make: asking other sites; without the internet every link to them counts as broken"
+	$(BIN)/python -m sphinx -q -b linkcheck -D sphinx_gallery_conf.plot_gallery=0 docs build/links
+
 # the explorer's page: TypeScript in web/ to what is committed in src/regionscope/app/static; needs Node
 web:
 	@command -v npm >/dev/null || { echo "make: npm not found; install Node 20 or newer" >&2; exit 1; }
@@ -46,7 +58,7 @@ data: $(READY)
 	$(BIN)/python tools/data.py
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build docs/gallery
 
 $(READY): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; install Python 3.11 or newer, or say PYTHON=/path/to/python3" >&2; exit 1; }
@@ -55,4 +67,8 @@ $(READY): pyproject.toml constraints.txt
 	@echo "make: setting up .venv (once, about two minutes)"
 	$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' || { echo "make: installing the packages failed; is the package index reachable?" >&2; exit 1; }
+	@touch $@
+
+$(SITE): $(READY)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]' || { echo "make: installing the packages failed; is the package index reachable?" >&2; exit 1; }
 	@touch $@

@@ -110,6 +110,49 @@ class Recurrent(nn.Module):
         return scores
 
 
+class Gated(nn.Module):
+    """An LSTM: sigmoid gates and tanh."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn, self.head = nn.LSTM(4, 8, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states, _ = self.rnn(x)
+        scores: Tensor = self.head(states[:, -1])
+        return scores
+
+
+class Inception(nn.Module):
+    """GoogLeNet: convolutions of several sizes and a max-pooling beside each other."""
+
+    def __init__(self, width: int = 4) -> None:
+        super().__init__()
+        self.ways = nn.ModuleList(nn.Conv2d(3, width, k, padding=k // 2) for k in (1, 3, 5))
+        self.pooled, self.head = nn.Conv2d(3, width, 1), nn.Linear(4 * width, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = [F.relu(way(x)) for way in self.ways] + [F.relu(self.pooled(F.max_pool2d(x, 3, 1, 1)))]
+        scores: Tensor = self.head(F.max_pool2d(torch.cat(found, dim=1), 2).mean(dim=(2, 3)))
+        return scores
+
+
+class Shuffled(nn.Module):
+    """ShuffleNet: convolutions in groups, whose channels are shuffled in between."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.enter, self.mix = nn.Conv2d(3, width, 1), nn.Conv2d(width, width, 3, padding=1, groups=width)
+        self.norm, self.groups = nn.BatchNorm2d(width), nn.Conv2d(width, width, 1, groups=2)
+        self.head = nn.Linear(width, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.enter(x))
+        mixed = F.relu(self.groups(self.norm(self.mix(F.channel_shuffle(x, 2)))))
+        scores: Tensor = self.head((x + mixed).mean(dim=(2, 3)))
+        return scores
+
+
 class Mixer(nn.Module):
     """MLPs over patches and over channels by turns."""
 
@@ -239,6 +282,7 @@ IMAGES: dict[str, Make] = {
     ),
     "ViT": classifier("ViT", **ENCODER, **SMALL_IMAGES),
     "ViT with ReLU": classifier("ViT", **ENCODER, **SMALL_IMAGES, hidden_act="relu"),
+    "DINOv2": classifier("Dinov2", **ENCODER, **SMALL_IMAGES),
     "DeiT": classifier("DeiT", **ENCODER, **SMALL_IMAGES),
     "BEiT": classifier("Beit", **ENCODER, **SMALL_IMAGES, use_relative_position_bias=True),
     "DPT": dpt,
@@ -259,6 +303,8 @@ SEQUENCES: dict[str, Make] = {
     "T5, encoder": t5("T5EncoderModel", FromEmbeddings),
     "T5, encoder and decoder": t5("T5Model", WithDecoder),
     "Llama": from_embeddings("Llama", **ENCODER),
+    "Qwen2": from_embeddings("Qwen2", **ENCODER, num_key_value_heads=1),
+    "Pythia": from_embeddings("GPTNeoX", **ENCODER),
     "Mistral": from_embeddings("Mistral", **ENCODER, num_key_value_heads=1, sliding_window=3),
     "Mixtral": from_embeddings("Mixtral", **ENCODER, num_key_value_heads=1, num_local_experts=4),
     "Mamba": from_embeddings("Mamba", hidden_size=WIDTH, state_size=4, num_hidden_layers=2),
@@ -269,7 +315,10 @@ SEQUENCES: dict[str, Make] = {
 PLAIN: dict[str, Make] = {
     "DenseNet": lambda: Candidate(Dense(), (3, 8, 8)),
     "U-Net": lambda: Candidate(UNet(), (3, 8, 8)),
+    "GoogLeNet": lambda: Candidate(Inception(), (3, 8, 8)),
+    "ShuffleNet": lambda: Candidate(Shuffled(), (3, 8, 8)),
     "RNN with ReLU": lambda: Candidate(Recurrent(), (6, 4)),
+    "LSTM": lambda: Candidate(Gated(), (6, 4)),
     "MLP-Mixer": lambda: Candidate(Mixer(4, 8, lambda: nn.LayerNorm(8), nn.GELU), (3, 8, 8)),
     "ResMLP with ReLU": lambda: Candidate(Mixer(4, 8, lambda: Rescaled(8), nn.ReLU), (3, 8, 8)),
 }
@@ -416,6 +465,7 @@ def main() -> None:
         rows.append(row(name))
         print(name, repr(rows[-1].network or rows[-1].smooth_refusal), f"{rows[-1].difference:.0e}", rows[-1].affine)
     if len(rows) < len(MODELS):
+        print(table(rows), refusals(rows), sep="\n\n")
         return
     text = PAGE.read_text()
     for mark, new in (("table", table(rows)), ("refusals", refusals(rows)), ("versions", versions())):

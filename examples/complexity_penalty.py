@@ -1,8 +1,10 @@
-"""Train with a penalty on local complexity, and see what it does to complexity and robustness.
+"""
+A penalty on local complexity
+=============================
 
-Two networks a seed on the same MNIST images, one of them with `penalty` times the local complexity of its batch added
-to the loss. Prints mean and standard error over the seeds. One value of the penalty, not a tuned one: the table says
-what came of it, for plain accuracy too.
+What does it do to complexity and robustness? Two networks a seed on the same MNIST images, one of them with
+``penalty`` times the local complexity of its batch added to the loss. Prints mean and standard error over the seeds.
+One value of the penalty, not a tuned one: the table says what came of it, for plain accuracy too.
 """
 
 import argparse

@@ -114,6 +114,13 @@ def test_a_scalar_that_is_no_number_is_recorded_as_an_error(value: Any, tmp_path
     assert list(record.errors) == ["scalars/loss"] and record.scalars == {"loss": None, "other": 2.0}
 
 
+def test_a_loss_with_gradients_is_a_number(tmp_path: Path) -> None:
+    monitor = watching(tmp_path)
+    monitor(0, loss=torch.ones((), requires_grad=True) * 2)
+    monitor.close()
+    assert rs.Run.open(tmp_path).read(0).scalars == {"loss": 2.0}
+
+
 @pytest.mark.parametrize("name", ["steps/000000000/measures.json", "status.json"])
 @pytest.mark.filterwarnings("ignore:.*")
 def test_a_damaged_file_at_closing_keeps_nobody_from_the_run(name: str, tmp_path: Path) -> None:

@@ -61,12 +61,18 @@ def reproduction_page(found: Sequence[Findings], pictures: str) -> str:
     """The page: a summary across papers, a table of figures, and a section each; the pictures lie in a folder."""
     known = {findings.name: findings for findings in found}
     order = [name for name in EXPERIMENTS if name in known]
-    table = [["figure", "verdict", "seeds", "duration", "claim"]]
+    table = [["", "figure", "verdict", "seeds", "duration", "claim"]]
     table += [
-        [f"[{n}](#{n})", known[n].verdict, str(len(known[n].seeds)), _duration(known[n].seconds), known[n].claim]
+        [
+            f"[![{n}]({pictures}/{n}.png)](#{n})", f"[{n}](#{n})", known[n].verdict, str(len(known[n].seeds)),
+            _duration(known[n].seconds), known[n].claim,
+        ]
         for n in order
-    ]
-    sections = [_section(known[name], pictures) for name in order]
+    ]  # fmt: skip
+    sections = []
+    for paper, title in PAPERS.items():
+        own = [_section(known[name], pictures) for name in order if _paper(name) == paper]
+        sections += [f"## {title}\n", *own] if own else []
     left = [name for name in EXPERIMENTS if name not in known]
     missing = [f"Not run yet: {', '.join(left)}; `regionscope reproduce NAME` does.", ""] if left else []
     return "\n".join([INTRODUCTION, _markdown(_summary(known)), "", _markdown(table), "", *missing, *sections])
@@ -76,10 +82,15 @@ def _summary(known: Mapping[str, Findings]) -> list[list[str]]:
     """How often each verdict was reached, by paper."""
     rows = [["paper", *VERDICTS]]
     for paper, title in PAPERS.items():
-        verdicts = [f.verdict for name, f in known.items() if name.rstrip("0123456789") == paper]
+        verdicts = [f.verdict for name, f in known.items() if _paper(name) == paper]
         if verdicts:
             rows.append([title, *(str(verdicts.count(verdict)) for verdict in VERDICTS)])
     return rows
+
+
+def _paper(name: str) -> str:
+    """Whose figure it is: of "lc3", "lc"."""
+    return name.rstrip("0123456789")
 
 
 def _section(findings: Findings, pictures: str) -> str:
@@ -95,7 +106,7 @@ def _section(findings: Findings, pictures: str) -> str:
         f"- Seeds {', '.join(map(str, findings.seeds))}; {_duration(findings.seconds)}; {versions}.",
     ]
     return "\n".join([
-        f"## {findings.name}", "", f"{experiment.title}.", "", f"**Claim.** {findings.claim}",
+        f"### {findings.name}", "", f"{experiment.title}.", "", f"**Claim.** {findings.claim}",
         f"**Verdict at {findings.scale} scale: {findings.verdict}.**", "",
         f"![{findings.name}]({pictures}/{findings.name}.png)", "", _markdown(rows), "", *notes, "",
         f"    {findings.command}", "",

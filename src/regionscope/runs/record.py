@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from torch import Tensor
+
 from regionscope.files import plain
 
 Finding = Mapping[str, Any]  # what a measure found, as its `to_dict` tells it: numbers, words, lists, tables of them
@@ -89,7 +91,7 @@ def number(value: Any) -> float:
     """A scalar that a training loop tells, as a number; text that looks like one is none."""
     if isinstance(value, str | bytes):
         raise TypeError(f"a scalar must be a number, got {value!r}")
-    return float(value)
+    return float(value.detach() if isinstance(value, Tensor) else value)  # torch warns of losses with gradients
 
 
 def check_status(found: Mapping[str, Any]) -> None:
