@@ -22,7 +22,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["**/README.md"]
+exclude_patterns = ["gallery/*.ipynb"]  # twins of its pages, to download
 
 html_theme = "furo"
 html_title = "regionscope"
