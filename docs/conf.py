@@ -29,6 +29,7 @@ html_title = "regionscope"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#14507a", "color-brand-content": "#1b6aa0"},
     "dark_css_variables": {"color-brand-primary": "#7cc0ee", "color-brand-content": "#8accf5"},
