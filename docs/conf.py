@@ -52,7 +52,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -66,6 +65,7 @@ ALIASES = {stringify_annotation(getattr(types, name), "smart"): name for name in
 ALIASES[stringify_annotation(ArrayLike, "smart")] = "ArrayLike"
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\]]+)\]\]")
 CODE = re.compile(r"``?([^`]+)``?")
+NAME = re.compile(r"rs\.\w+|[A-Z]\w+|[a-z]+_\w+")  # a single small word, such as `bounds`, may be an option too
 FIELD = r"^    {}: [^#\n]*#\s*(.+)$"
 
 
@@ -76,8 +76,8 @@ def restructured(text: str, own: str) -> str:
         code = " ".join(part.split())
         if i % 2 == 0:
             parts[i] = re.sub(r"([\\*|_])", r"\\\1", part)
-        elif code in regionscope.__all__ and code != own:
-            parts[i] = rf"\ :py:obj:`~regionscope.{code}`\ "
+        elif NAME.fullmatch(code) and (public := code.removeprefix("rs.")) in regionscope.__all__ and public != own:
+            parts[i] = rf"\ :py:obj:`~regionscope.{public}`\ "
         else:
             parts[i] = rf"\ ``{code}``\ "
     return "".join(parts)
