@@ -4,7 +4,8 @@ A penalty on local complexity
 
 What does it do to complexity and robustness? Two networks a seed on the same MNIST images, one of them with
 ``penalty`` times the local complexity of its batch added to the loss. Prints mean and standard error over the seeds,
-and draws a dot a seed. One value of the penalty, not a tuned one: the table says what came of it, for plain accuracy too.
+and draws a dot a seed. One value of the penalty, not a tuned one: the table says what came of it, for plain accuracy
+too.
 """
 
 import argparse
