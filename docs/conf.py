@@ -22,13 +22,14 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["**/README.md"]
+exclude_patterns = ["gallery/*.ipynb"]  # twins of its pages, to download
 
 html_theme = "furo"
 html_title = "regionscope"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#14507a", "color-brand-content": "#1b6aa0"},
     "dark_css_variables": {"color-brand-primary": "#7cc0ee", "color-brand-content": "#8accf5"},
@@ -51,7 +52,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -65,6 +65,7 @@ ALIASES = {stringify_annotation(getattr(types, name), "smart"): name for name in
 ALIASES[stringify_annotation(ArrayLike, "smart")] = "ArrayLike"
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\]]+)\]\]")
 CODE = re.compile(r"``?([^`]+)``?")
+NAME = re.compile(r"rs\.\w+|[A-Z]\w+|[a-z]+_\w+")  # a single small word, such as `bounds`, may be an option too
 FIELD = r"^    {}: [^#\n]*#\s*(.+)$"
 
 
@@ -75,8 +76,8 @@ def restructured(text: str, own: str) -> str:
         code = " ".join(part.split())
         if i % 2 == 0:
             parts[i] = re.sub(r"([\\*|_])", r"\\\1", part)
-        elif code in regionscope.__all__ and code != own:
-            parts[i] = rf"\ :py:obj:`~regionscope.{code}`\ "
+        elif NAME.fullmatch(code) and (public := code.removeprefix("rs.")) in regionscope.__all__ and public != own:
+            parts[i] = rf"\ :py:obj:`~regionscope.{public}`\ "
         else:
             parts[i] = rf"\ ``{code}``\ "
     return "".join(parts)

@@ -3,13 +3,15 @@ A penalty on local complexity
 =============================
 
 What does it do to complexity and robustness? Two networks a seed on the same MNIST images, one of them with
-``penalty`` times the local complexity of its batch added to the loss. Prints mean and standard error over the seeds.
-One value of the penalty, not a tuned one: the table says what came of it, for plain accuracy too.
+``penalty`` times the local complexity of its batch added to the loss. Prints mean and standard error over the seeds,
+and draws a dot a seed. One value of the penalty, not a tuned one: the table says what came of it, for plain accuracy
+too.
 """
 
 import argparse
 from statistics import mean, stdev
 
+import matplotlib.pyplot as plt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -53,7 +55,8 @@ def main() -> None:
     (train, train_labels), (test, test_labels) = (mnist_sample(split) for split in ("train", "test"))
     train, test = train.flatten(1), test.flatten(1)[:300]
     print(f"{'penalty':>8} {'local complexity':>20} {'accuracy':>18} {'PGD accuracy':>18}   ({options.seeds} seeds)")
-    for penalty in (0.0, options.penalty):
+    _, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
+    for place, penalty in enumerate((0.0, options.penalty)):
         runs = [
             measured(
                 trained(train, train_labels, penalty=penalty, steps=options.steps, seed=s), test, test_labels[:300]
@@ -61,10 +64,14 @@ def main() -> None:
             for s in range(options.seeds)
         ]
         cells = []
-        for column in zip(*runs, strict=True):
+        for ax, column in zip(axes, zip(*runs, strict=True), strict=True):
+            ax.plot([place] * len(column), column, "o", alpha=0.6)
             error = stdev(column) / len(column) ** 0.5 if len(column) > 1 else float("nan")
             cells.append(f"{mean(column):.3f} ± {error:.3f}")
         print(f"{penalty:>8g} {cells[0]:>20} {cells[1]:>18} {cells[2]:>18}")
+    for ax, title in zip(axes, ("local complexity", "accuracy", "PGD accuracy"), strict=True):
+        ax.set(title=title, xlim=(-0.5, 1.5), xticks=(0, 1), xticklabels=("plain", "penalised"))
+    plt.show()
 
 
 if __name__ == "__main__":

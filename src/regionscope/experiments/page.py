@@ -106,10 +106,10 @@ def _section(findings: Findings, pictures: str) -> str:
         f"- Seeds {', '.join(map(str, findings.seeds))}; {_duration(findings.seconds)}; {versions}.",
     ]
     return "\n".join([
-        f"### {findings.name}", "", f"{experiment.title}.", "", f"**Claim.** {findings.claim}",
+        f"### {findings.name}", "", f"{experiment.title}.", "", f"**Claim.** {findings.claim}", "",
         f"**Verdict at {findings.scale} scale: {findings.verdict}.**", "",
         f"![{findings.name}]({pictures}/{findings.name}.png)", "", _markdown(rows), "", *notes, "",
-        f"    {findings.command}", "",
+        "```sh", findings.command, "```", "",
     ])  # fmt: skip
 
 
