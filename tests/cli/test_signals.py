@@ -89,7 +89,7 @@ def test_a_second_ctrl_c_stops_a_measure_that_takes_long(tmp_path: Path) -> None
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "stopped at once; go on with: regionscope resume run" in err
+    assert "regionscope: stopped; go on with: regionscope resume run\n" in err
     assert "Traceback" not in err
     assert run_state(rs.Run.open(tmp_path / "run")) == "killed"
 
@@ -129,10 +129,10 @@ class Loading(ModuleType):
         raise KeyboardInterrupt
 
 
-def test_ctrl_c_while_it_starts_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_while_it_starts_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "regionscope.cli.commands", Loading("regionscope.cli.commands"))
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 130
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "regionscope: stopped; the same command begins anew\n")
