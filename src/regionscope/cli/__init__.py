@@ -23,7 +23,7 @@ def main() -> None:
     try:
         from regionscope.cli.commands import called  # for seconds, in which Ctrl-C is no error either
 
-        code: Any = called()
+        code: Any = called(sys.argv[1:])
         sys.stdout.flush()
     except (KeyboardInterrupt, SystemExit) as stop:
         code = 130 if isinstance(stop, KeyboardInterrupt) else stop.code

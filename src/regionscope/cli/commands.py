@@ -5,6 +5,7 @@ commands says what each does, docstrings are read from the source.
 """
 
 import ast
+from collections.abc import Sequence
 from inspect import cleandoc
 from pkgutil import get_data
 from typing import Any, Literal
@@ -75,8 +76,8 @@ def _completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = Non
 app.command(_completion, name="completion", **_help(cleandoc(_completion.__doc__ or "")))
 
 
-def called() -> Any:
-    """Do what the command line says: the exit code."""
-    command, given, _ = app.parse_args()
+def called(words: Sequence[str]) -> Any:
+    """Do what the words of a command line say: the exit code."""
+    command, given, _ = app.parse_args(words)
     given.arguments.get("output", SPOKEN).hear_library()
     return command(*given.args, **given.kwargs)
