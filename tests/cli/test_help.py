@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import pytest
 import torch
 from rich.console import Console
+from terminals import read_to_end
 from torch import nn
 
 import regionscope as rs
@@ -139,13 +140,7 @@ def shown(terminal: bool, **environment: str) -> bytes:
     termios.tcsetwinsize(follower, (24, 100))
     with subprocess.Popen(command, stdout=follower, env=env) as process:
         os.close(follower)
-        seen = b""
-        try:
-            while part := os.read(leader, 1 << 16):
-                seen += part
-        except OSError:  # so Linux says that the other end is closed
-            pass
-        os.close(leader)
+        seen = read_to_end(leader)
     assert process.returncode == 0
     return seen
 

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from terminals import read_to_end
 from torch import nn
 
 import regionscope as rs
@@ -109,14 +110,8 @@ def test_on_a_terminal_a_bar_says_what_is_measured(tmp_path: Path) -> None:
     process = training(tmp_path / "run", stderr=follower)
     process.send_signal(signal.SIGINT)
     os.close(follower)
-    seen = b""
-    try:
-        while part := os.read(leader, 1 << 16):
-            seen += part
-    except OSError:  # so Linux says that the other end is closed
-        pass
+    seen = read_to_end(leader)
     process.communicate(timeout=120)
-    os.close(leader)
     assert process.returncode == 130
     assert b"measuring total_variation at test:" in seen and b"once more to stop now" in seen
     assert b"1000000" in seen and b"step 0 of" not in seen
