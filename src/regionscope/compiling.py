@@ -45,7 +45,7 @@ class _Announcer(Listener):
         often = "once"
         if not self.kept:
             often = "in every process: numba found no folder to keep them in; NUMBA_CACHE_DIR can name one"
-        _log.warning("regionscope: compiling its kernels (about 10 seconds), %s", often)
+        _log.warning("regionscope: compiling its kernels (up to a minute), %s", often)
 
     def on_end(self, event: Event) -> None:
         """Nothing is said of the end."""

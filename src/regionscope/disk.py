@@ -55,7 +55,8 @@ def write_whole(path: str | Path, data: bytes) -> None:
             os.unlink(beside)
         raise
     _sync_name(path)
-    _log.info("wrote %s, %d bytes", path, len(data))
+    if not _in_new_folder(path):
+        _log.info("wrote %s, %d bytes", path, len(data))
 
 
 def append(path: str | Path, data: bytes) -> None:
@@ -82,6 +83,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
             remove(beside)
         raise
     _sync_name(path)
+    _log.info("wrote %s", path)
     with suppress(OSError):
         remove(before)
 
