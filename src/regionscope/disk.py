@@ -7,6 +7,7 @@ writes files; every operation goes through `os`, so that tests can record them a
 """
 
 import errno
+import logging
 import os
 import re
 import stat
@@ -20,6 +21,7 @@ from uuid import uuid4
 from regionscope.machine import ALWAYS, GB, free_memory
 
 BESIDE = re.compile(r"\..+-[0-9a-f]{32}")
+_log = logging.getLogger(__name__)
 CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)  # what some network file systems say of folders
 KINDS = {stat.S_IFDIR: "folder", stat.S_IFIFO: "pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
@@ -53,6 +55,8 @@ def write_whole(path: str | Path, data: bytes) -> None:
             os.unlink(beside)
         raise
     _sync_name(path)
+    if not _in_new_folder(path):
+        _log.info("wrote %s, %d bytes", path, len(data))
 
 
 def append(path: str | Path, data: bytes) -> None:
@@ -79,6 +83,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
             remove(beside)
         raise
     _sync_name(path)
+    _log.info("wrote %s", path)
     with suppress(OSError):
         remove(before)
 

@@ -5,7 +5,6 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from torch import nn
 
 import regionscope as rs
 from regionscope.cli.commands import app
-from regionscope.training import loop
 from regionscope.training.checkpoints import Architecture, save_weights
 from regionscope.training.models import ACTIVATIONS
 
@@ -173,29 +171,6 @@ def test_labels_of_ones_own_points_are_used_and_attacks_keep_to_the_data(
     assert row["options"] == f"radius 0.03137, norm Linf, bounds {box[0]:.4g} to {box[1]:.4g}"
 
 
-def test_json_is_all_that_is_printed_and_quiet_prints_nothing(
-    net: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def printed(*command: str) -> Any:
-        app([*command, "--json"])
-        found = json.loads(capsys.readouterr().out)
-        app([*command, "--quiet"])
-        assert capsys.readouterr() == ("", "")
-        return found
-
-    regions = printed("regions", str(net), "--points", "x.npy", "--save", "cells.npz")
-    assert regions["regions"] == len(rs.PlaneCells.load("cells.npz")) and regions["certificate"]["holds"] is True
-    assert {row["holds"] for row in printed("bounds", str(net), "--points", "x.npy")} <= {True, None, False}
-    options = ["--overwrite", *tiny(), "--measures", "total_variation"]
-    assert printed("train", "runs/a", *options)["state"] == "finished"
-    app(["train", "runs/b", *options, "--seed", "1", "--quiet"])
-    assert printed("resume", "runs/a")["step"] == 2
-    assert [run["run"] for run in printed("status")] == ["runs/a", "runs/b"]
-    assert printed("report", "runs/a")["files"][-1] == "runs/a/report/report.md"
-    rows = printed("compare", "--column", "train/total_variation")
-    assert [row["step"] for row in rows] == [0, 1, 2]
-
-
 def test_runs_are_exported_as_rows(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in "ab":
         app(["train", f"runs/{name}", *tiny(), "--measures", "total_variation", "--quiet"])
@@ -218,25 +193,6 @@ def test_shells_complete_commands_and_options(shell: str, capsys: pytest.Capture
     app(["completion", shell])
     script = capsys.readouterr().out
     assert all(word in script for word in ("measure", "compare", "model-args", "overwrite", *ACTIVATIONS))
-
-
-def test_warnings_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from regionscope.cli import _say_warning
-
-    _say_warning(UserWarning("step 2 could not be saved"), UserWarning, "loop.py", 3)
-    assert capsys.readouterr().err == "regionscope: step 2 could not be saved\n"
-
-
-def test_training_says_how_to_go_on_when_it_is_stopped_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stopped(*_: object) -> float:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop, "_take_step", stopped)
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        app(["train", str(tmp_path / "run"), *tiny(), "--measures", "total_variation"])
-    assert f"stopped at once; go on with: regionscope resume {tmp_path / 'run'}" in capsys.readouterr().err
 
 
 def test_a_network_that_is_made_already_takes_no_arguments(net: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ from PIL import Image
 
 import regionscope as rs
 from regionscope.cli.commands import app
-from regionscope.training import loop
 
 
 def recorded(path: str, steps: int, seed: int) -> None:
@@ -64,15 +63,3 @@ def test_a_demo_that_was_made_before_is_shown_again(capsys: pytest.CaptureFixtur
     app(["demo", "--json"])
     printed = capsys.readouterr()
     assert json.loads(printed.out)["state"] == "finished" and "look at demo/curves.png" in printed.err
-
-
-def test_nothing_is_said_of_going_on_where_nothing_was_begun(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop, "training_data", stopped)
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        app(["train", "runs/never"])
-    assert "go on with" not in capsys.readouterr().err and not Path("runs/never").exists()

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from terminals import read_to_end
 from torch import nn
 
 import regionscope as rs
@@ -89,7 +90,7 @@ def test_a_second_ctrl_c_stops_a_measure_that_takes_long(tmp_path: Path) -> None
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "stopped at once; go on with: regionscope resume run" in err
+    assert "regionscope: stopped; go on with: regionscope resume run\n" in err
     assert "Traceback" not in err
     assert run_state(rs.Run.open(tmp_path / "run")) == "killed"
 
@@ -109,14 +110,8 @@ def test_on_a_terminal_a_bar_says_what_is_measured(tmp_path: Path) -> None:
     process = training(tmp_path / "run", stderr=follower)
     process.send_signal(signal.SIGINT)
     os.close(follower)
-    seen = b""
-    try:
-        while part := os.read(leader, 1 << 16):
-            seen += part
-    except OSError:  # so Linux says that the other end is closed
-        pass
+    seen = read_to_end(leader)
     process.communicate(timeout=120)
-    os.close(leader)
     assert process.returncode == 130
     assert b"measuring total_variation at test:" in seen and b"once more to stop now" in seen
     assert b"1000000" in seen and b"step 0 of" not in seen
@@ -129,10 +124,10 @@ class Loading(ModuleType):
         raise KeyboardInterrupt
 
 
-def test_ctrl_c_while_it_starts_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_while_it_starts_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "regionscope.cli.commands", Loading("regionscope.cli.commands"))
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 130
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "regionscope: stopped; the same command begins anew\n")

@@ -113,13 +113,13 @@ def test_costs_grow_with_what_is_asked_for() -> None:
 
 
 def test_a_monitor_says_its_plan_before_the_first_record_and_keeps_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 0.1)
     options: dict[str, Any] = {"seconds_per_record": 150.0, "strict": True, "checkpoints": False}
     with rs.Monitor(image_network(), {"train": IMAGES[:40]}, run=tmp_path / "run", **options) as monitor:
         first = monitor(0)
-    said = capsys.readouterr().err
+    said = caplog.text
     assert "a record of this network" in said and "to keep within 150 s" in said
     assert first is not None
     run = rs.Run.open(tmp_path / "run")
@@ -130,7 +130,7 @@ def test_a_monitor_says_its_plan_before_the_first_record_and_keeps_to_it(
     monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 1e-6)  # a faster machine goes on
     with rs.Monitor(image_network(), {"train": IMAGES[:40]}, run=tmp_path / "run", resume=True, **options) as monitor:
         second = monitor(1)
-    assert second is not None and capsys.readouterr().err == ""
+    assert second is not None and caplog.text == said
     assert second.probes["train"]["boundary_crossings"] == first.probes["train"]["boundary_crossings"]
 
 

@@ -1,16 +1,18 @@
 """The `regionscope` command."""
 
 import io
+import logging
 import os
 import sys
 import warnings
 from typing import Any
 
 SECONDS = "10"
+AGAIN = "the same command begins anew"
 
 
 def main() -> None:
-    """Run the command line; what a user can mend is said in one line."""
+    """Run the command line; what a user can mend, and how to go on after Ctrl-C, is said in one line."""
     warnings.showwarning = _say_warning
     for stream in (sys.stdout, sys.stderr):  # names of files need not be text
         if isinstance(stream, io.TextIOWrapper):
@@ -19,21 +21,25 @@ def main() -> None:
         os.environ.setdefault("TQDM_DELAY", SECONDS)
         os.environ.setdefault("TQDM_MININTERVAL", SECONDS)
     try:
-        from regionscope.cli.commands import app  # for seconds, in which Ctrl-C is no error either
+        from regionscope.cli.commands import called  # for seconds, in which Ctrl-C is no error either
 
-        code = app()
+        code: Any = called(sys.argv[1:])
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        code = 130 if isinstance(stop, KeyboardInterrupt) else stop.code
+        if notes := getattr(stop, "__notes__", [] if isinstance(stop, SystemExit) else [AGAIN]):
+            print(f"regionscope: stopped; {notes[0]}", file=sys.stderr)
     except BrokenPipeError:  # nobody reads any more: what is left goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        code = 141
     except (ValueError, TypeError, RuntimeError, OSError, KeyError, MemoryError, ImportError) as error:
+        if "--debug" in sys.argv:  # which may not have been parsed by then
+            raise
         reason = error.args[0] if isinstance(error, KeyError) and error.args else error
-        sys.exit(f"regionscope: {reason or type(error).__name__}")
+        code = f"regionscope: {reason or type(error).__name__}"
     sys.exit(code)
 
 
 def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """In one line, without the code that it comes from."""
-    print(f"regionscope: {message}", file=sys.stderr)
+    logging.getLogger("regionscope").warning("regionscope: %s", message)

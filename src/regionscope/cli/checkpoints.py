@@ -12,12 +12,22 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.cli.models import Given
-from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
+from regionscope.cli.output import (
+    PICTURES,
+    SPOKEN,
+    TABLES,
+    Output,
+    Spoken,
+    check_file,
+    command_line,
+    save_picture,
+    told_if_stopped,
+)
 from regionscope.cli.places import check_points_files, chosen_plane, chosen_points, expected, fitting_plane
 from regionscope.geometry.forecasts import Forecast
 from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
-from regionscope.measures.plans import planned_bounds, planned_measures, usual_measures
+from regionscope.measures.plans import Planned, planned_bounds, planned_measures, usual_measures
 from regionscope.measures.table import MEASURES, measure_label, measure_named
 from regionscope.results import kind_of_error
 from regionscope.tables import aligned, write_rows
@@ -46,7 +56,7 @@ def regions(
     certified: bool = False,
     save: Path | None = None,
     seed: int = 0,
-    output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
+    output: Spoken = SPOKEN,
 ) -> int:
     """Draw the exact linear regions of a network on a plane, and certify them; the exit code is 1 if that fails.
 
@@ -93,6 +103,10 @@ def regions(
         Seed of the random plane.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope regions net.pt --model mine.py:build --through 0 1 2 --out regions.png
     """
     check_file("--out", out, PICTURES)
     check_file("--save", save, (".npz",))
@@ -110,14 +124,15 @@ def regions(
         output.remark(f"expected by an estimate: {found}")
     found.check(max_cells, room)
     matplotlib.use("agg")
-    cells = rs.plane_cells(
-        network, plane, up_to_layer=up_to_layer, max_cells=max_cells, memory=room, certified=certified,
-        show_progress=output.bar,
-    )  # fmt: skip
-    save_picture(cells.plot(colour=colour, labels=names), out)
-    if save is not None:
-        cells.save(save)
-    certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
+    with told_if_stopped("the same command begins anew; a smaller --margin or --radius takes less time"):
+        cells = rs.plane_cells(
+            network, plane, up_to_layer=up_to_layer, max_cells=max_cells, memory=room, certified=certified,
+            show_progress=output.bar,
+        )  # fmt: skip
+        save_picture(cells.plot(colour=colour, labels=names), out)
+        if save is not None:
+            cells.save(save)
+        certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
     output.result(
         f"{_regions_in_words(cells, certificate)}\nwrote {out}",
         {
@@ -174,7 +189,7 @@ def measure(
     seed: int = 0,
     seconds: float = 60.0,
     plan: bool = False,
-    output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
+    output: Spoken = SPOKEN,
 ) -> None:
     """Measure a network at points: a table with one row a measure, its value per layer and its standard error.
 
@@ -217,6 +232,10 @@ def measure(
         Only say what would be measured, at how many points, and how long that takes.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope measure net.pt local_complexity local_rank --model mine.py:build --out measures.json
     """
     check_file("--out", out, TABLES)
     classified = points is None or labels is not None
@@ -239,20 +258,37 @@ def measure(
         return
     if planned.changed:
         output.remark(f"{planned}\n")
-    rows = []
-    for name, how in planned.measures.items():
-        if not how.points:  # left out, as the plan says
-            continue
-        x, y = data[: how.points], None if classes is None else classes[: how.points]
-        found = measure_named(name).estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
-        options = measure_named(name).effective(how.options)
-        in_words = measure_label(name, options).partition(", ")[2]
-        rows.append({**found.to_dict(), "options": in_words})
+    left = [how for how in planned.measures.values() if how.points]  # others are left out, as the plan says
+    rows: list[dict[str, Any]] = []
+    stopped: KeyboardInterrupt | None = None
+    try:
+        while left:
+            rows.append(_measured(net, data, classes, left[0], seed, output))
+            left.pop(0)
+    except KeyboardInterrupt as stop:
+        if not rows:
+            raise
+        stopped = stop  # what was measured until then is told all the same
+        rest = command_line("measure", checkpoint, *(how.name for how in left))
+        stop.add_note(f"the rest, with the same options and another --out: {rest}")
     text = f"{net!r}, {len(data)} points\n\n{_measures_table(rows, net.layers)}"
     if out is not None:
         write_rows(rows, out)
         text += f"\n\nwrote {out}"
     output.result(text, rows)
+    if stopped is not None:
+        raise stopped
+
+
+def _measured(
+    net: rs.Network, data: Tensor, classes: Tensor | None, how: Planned, seed: int, output: Output
+) -> dict[str, Any]:
+    """One measure as it is planned, as a row of the table."""
+    x, y = data[: how.points], None if classes is None else classes[: how.points]
+    table = measure_named(how.name)
+    found = table.estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
+    in_words = measure_label(how.name, table.effective(how.options)).partition(", ")[2]
+    return {**found.to_dict(), "options": in_words}
 
 
 def bounds(
@@ -272,7 +308,7 @@ def bounds(
     seed: int = 0,
     seconds: float = 60.0,
     plan: bool = False,
-    output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
+    output: Spoken = SPOKEN,
 ) -> None:
     """Hold the inequalities of the papers against a network: both sides and a verdict, as printed and as they hold.
 
@@ -313,6 +349,10 @@ def bounds(
         Only say at how many points the inequalities would be looked at, and how long that takes.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope bounds net.pt --model mine.py:build --count 20 --plot bounds.png
     """
     check_file("--out", out, (".json", ".parquet"))
     check_file("--plot", plot, PICTURES)

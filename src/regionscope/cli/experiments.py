@@ -1,13 +1,12 @@
 """The command on experiments: figures of the papers, reproduced."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import cyclopts
 import matplotlib
 import torch
 
-from regionscope.cli.output import SPOKEN, Output, save_picture
+from regionscope.cli.output import SPOKEN, Output, Spoken, command_line, save_picture, told_if_stopped
 from regionscope.disk import make_folder
 from regionscope.engines import check_engine
 from regionscope.engines.tasks import TasksFailed
@@ -18,8 +17,6 @@ from regionscope.experiments.page import account, listing
 from regionscope.experiments.registry import EXPERIMENTS, experiments_named
 from regionscope.files import read_json, write_json
 from regionscope.tables import aligned
-
-Spoken = Annotated[Output, cyclopts.Parameter(name="*")]
 
 
 def reproduce(
@@ -59,6 +56,10 @@ def reproduce(
         Go on with what was asked for last with this OUT: no names are needed.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope reproduce lc3 --scale smoke --out reproduction
     """
     check_engine(engine)
     if resume:
@@ -73,12 +74,14 @@ def reproduce(
     matplotlib.use("agg")
     torch.set_num_threads(1)  # layers this small are slower on more
     found, failed = [], {}
-    for experiment in chosen:
-        output.remark(f"{experiment.name}: {experiment.title}")
-        try:
-            found.append(_reproduced(experiment, scale, seeds, lab, output))
-        except (TasksFailed, OSError, ValueError) as error:
-            failed[experiment.name] = str(error)
+    where = command_line("reproduce", "--resume", "--engine", engine, "--device", device, "--out", out)
+    with told_if_stopped(f"go on with: {where}"):
+        for experiment in chosen:
+            output.remark(f"{experiment.name}: {experiment.title}")
+            try:
+                found.append(_reproduced(experiment, scale, seeds, lab, output))
+            except (TasksFailed, OSError, ValueError) as error:
+                failed[experiment.name] = str(error)
     table = aligned(listing(chosen, {known.name: known for known in found}))
     output.result(
         "\n".join(["", table, *(f"{name} failed: {why}" for name, why in failed.items())]),
@@ -98,8 +101,12 @@ def _say_list(names: tuple[str, ...], scale: Scale, out: Path, output: Output) -
     chosen = experiments_named(names)
     files = {e.name: _file(out, e, scale) for e in chosen}
     found = {name: Findings.load(file) for name, file in files.items() if file.exists()}
-    rows = listing(chosen, found)
-    output.result(aligned(rows), [dict(zip(rows[0], row, strict=True)) for row in rows[1:]])
+    rows = [
+        {"figure": e.name, "claim": e.claim, "verdict": known and known.verdict, "seconds": known and known.seconds}
+        for e in chosen
+        for known in [found.get(e.name)]
+    ]
+    output.result(aligned(listing(chosen, found)), rows)
 
 
 def _reproduced(experiment: Experiment[Any], scale: Scale, seeds: int | None, lab: Lab, output: Output) -> Findings:

@@ -1,6 +1,7 @@
 """Commands that show runs and networks in the browser."""
 
 import webbrowser
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -15,7 +16,7 @@ from regionscope.app.questions import first_look
 from regionscope.app.server import Address, serve
 from regionscope.app.viewer import Viewer
 from regionscope.cli.models import Given
-from regionscope.cli.output import SPOKEN, Output
+from regionscope.cli.output import SPOKEN, Output, Spoken
 from regionscope.cli.places import check_points_files, chosen_plane, chosen_points
 from regionscope.files import write_text
 from regionscope.runs.run import Run, runs_in
@@ -36,7 +37,7 @@ def view(
     labels: Path | None = None,
     port: int = 0,
     no_browser: bool = False,
-    output: Annotated[Output, cyclopts.Parameter(name="*")] = SPOKEN,
+    output: Spoken = SPOKEN,
 ) -> None:
     """Look at runs, or at a network, in the browser: curves, and exact regions at any zoom.
 
@@ -61,6 +62,10 @@ def view(
         Only print the address.
     output
         How the address is printed.
+
+    Examples
+    --------
+    regionscope view runs/grok --port 8000
     """
     check_points_files(points, labels)
     folders = paths or (() if weights is not None else (Path("runs"),))
@@ -72,7 +77,8 @@ def view(
     looking = Thread(target=first_look, args=(viewer,), daemon=True)
     looking.start()
     try:
-        serve(viewer, port=port, started=partial(_say_address, output, no_browser))
+        with suppress(KeyboardInterrupt):  # which is how it is ended
+            serve(viewer, port=port, started=partial(_say_address, output, no_browser))
     finally:
         looking.join(PATIENCE)  # a thread inside torch at the end of the process would abort it
 

@@ -1,11 +1,16 @@
-"""What a command prints, and what it writes to, checked before the work."""
+"""What a command prints and says when it is stopped, and what it writes to, checked before the work."""
 
 import json
+import logging
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import cyclopts
 
 from regionscope.files import plain, write_figure
 
@@ -26,10 +31,20 @@ class Output:
         Print the results as JSON, and nothing else.
     quiet
         Print nothing but errors, and JSON if it is asked for.
+    verbose
+        Say what is being done, and when.
+    debug
+        Show where in the code an error comes from, instead of one line.
     """
 
     json: bool = False
     quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+
+    def __post_init__(self) -> None:
+        if self.quiet and self.verbose:
+            raise ValueError("give --quiet or --verbose, not both")
 
     @property
     def bar(self) -> bool:
@@ -44,12 +59,45 @@ class Output:
     def result(self, text: str, data: Any) -> None:
         """What a command found: in words, or as JSON."""
         if self.json:
-            print(json.dumps(plain(data), indent=1, allow_nan=False))
+            print(json.dumps(plain(data), indent=1, allow_nan=False), flush=True)
         elif not self.quiet:
-            print(text)
+            print(text, flush=True)
+
+    def hear_library(self) -> None:
+        """Let what the library logs be read: warnings, with --verbose all of it, with --quiet errors alone."""
+        log, handler = logging.getLogger("regionscope"), _BesideBars()
+        handler.setFormatter(logging.Formatter("%(relativeCreated)7d ms  %(message)s" if self.verbose else None))
+        log.setLevel(logging.ERROR if self.quiet else logging.INFO if self.verbose else logging.WARNING)
+        log.handlers, log.propagate = [handler], False
 
 
 SPOKEN = Output()
+Spoken = Annotated[Output, cyclopts.Parameter(name="*", group="Output")]
+
+
+class _BesideBars(logging.Handler):
+    """Lines on standard error that leave bars whole."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from regionscope.progress import tqdm
+
+        tqdm.write(self.format(record), file=sys.stderr)
+
+
+def command_line(*words: object) -> str:
+    """What to type."""
+    return shlex.join(["regionscope", *map(str, words)])
+
+
+@contextmanager
+def told_if_stopped(how: str, begun: Path | None = None) -> Iterator[None]:
+    """Whoever stops the work is told how to go on, unless the file that shows that it was begun is missing."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if begun is None or begun.exists():
+            stop.add_note(how)  # which `main` prints
+        raise
 
 
 def check_file(option: str, path: Path | None, kinds: Sequence[str]) -> None:

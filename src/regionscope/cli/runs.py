@@ -1,8 +1,7 @@
 """Commands on runs: training that is recorded, and what it shows."""
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +11,17 @@ import matplotlib
 import torch
 
 from regionscope.cli.models import value_of
-from regionscope.cli.output import PICTURES, SPOKEN, TABLES, Output, check_file, save_picture
+from regionscope.cli.output import (
+    PICTURES,
+    SPOKEN,
+    TABLES,
+    Output,
+    Spoken,
+    check_file,
+    command_line,
+    save_picture,
+    told_if_stopped,
+)
 from regionscope.runs.bundles import bundled, bundles_as_rows
 from regionscope.runs.report import summary, write_report
 from regionscope.runs.run import SIGNAL, Run, run_state
@@ -22,7 +31,6 @@ from regionscope.training import loop as training
 from regionscope.training.config import Training
 
 Picture = Literal["png", "svg", "pdf"]
-Spoken = Annotated[Output, cyclopts.Parameter(name="*")]
 USUAL_TRAINING = Training()
 FEW = 5
 
@@ -54,9 +62,13 @@ def train(
         Where to train, such as cpu or cuda.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope train runs/grok --depth 4 --width 200 --loss mse --steps 100000 --records 60
     """
     options = {name: {k: value_of(v) for k, v in given.items()} for name, given in config.options.items()}
-    with _going_on_told(path):
+    with _told_to_resume(path):
         run = training.train(
             replace(config, options=options), path, save_every=save_every, device=device, overwrite=overwrite,
             show_progress=not output.quiet,
@@ -77,21 +89,18 @@ def resume(path: Path, *, save_every: float = 60.0, device: str = "cpu", output:
         Where to train, such as cpu or cuda.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope resume runs/grok
     """
-    with _going_on_told(path):
+    with _told_to_resume(path):
         run = training.resume(path, save_every=save_every, device=device, show_progress=not output.quiet)
     return _say_end(run, output)
 
 
-@contextmanager
-def _going_on_told(path: Path) -> Iterator[None]:
-    """Whoever stops a run at once is told how to go on."""
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        if (path / "run.json").exists():
-            print(f"stopped at once; go on with: regionscope resume {path}", file=sys.stderr)
-        raise
+def _told_to_resume(path: Path) -> AbstractContextManager[None]:
+    return told_if_stopped(f"go on with: {command_line('resume', path)}", begun=path / "run.json")
 
 
 def _say_end(run: Run, output: Output) -> int:
@@ -106,7 +115,9 @@ def _say_end(run: Run, output: Output) -> int:
     stopped = status["state"] == "stopped"
     goes_on = stopped or missing
     lines.append(
-        f"go on with: regionscope resume {run.path}" if goes_on else f"see it with: regionscope report {run.path}"
+        f"go on with: {command_line('resume', run.path)}"
+        if goes_on
+        else f"see it with: {command_line('report', run.path)}"
     )
     output.result("\n".join(lines), {"run": run.path, "records": len(run.steps), "missing": sorted(missing), **status})
     return 128 + status["signal"] if stopped else int(bool(missing))
@@ -131,6 +142,10 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
         A run's directory, or a folder of them.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope status runs
     """
     body, remarks, data = [["run", "state", "step", "of", "records", "loss", "train", "test"]], [], []
     for folder in _run_folders([path]):
@@ -187,6 +202,10 @@ def report(
         The kinds of files for curves and planes: png, svg, pdf, or several.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope report runs/grok --pictures svg pdf
     """
     run = Run.open(path)
     try:
@@ -218,6 +237,10 @@ def compare(
         Print this many of the steps.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope compare runs --column test_accuracy --out accuracy.png
     """
     check_file("--out", out, (*PICTURES, *TABLES))
     found = bundled(_runs(paths), column)
@@ -263,6 +286,10 @@ def export(
         Write one run, its curves and its recorded planes, to this .html file, which opens without a server.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope export runs --out runs.csv
     """
     check_file("--out", out, TABLES)
     check_file("--html", html, (".html",))
@@ -279,7 +306,7 @@ def export(
     if not rows:
         raise ValueError(f"nothing was recorded in {', '.join(str(run.path) for run in found)} yet")
     if out is None:
-        print(as_text(rows, ".json" if output.json else ".csv"), end="")
+        output.result(as_text(rows, ".csv").rstrip("\n"), rows)
         return
     write_rows(rows, out)
     output.result(f"wrote {len(rows)} rows to {out}", {"rows": len(rows), "out": out})
@@ -312,17 +339,22 @@ def demo(
         Show the run in the browser at the end; Ctrl-C ends it.
     output
         How the result is printed.
+
+    Examples
+    --------
+    regionscope demo --steps 3000 --out demo
     """
     path, bar = out / "run", not output.quiet
     output.remark(
         f"784-64x4-10 on 1000 MNIST images, {steps:,} steps of AdamW on the squared error; everything goes to {out}"
     )
     torch.set_num_threads(1)  # layers this small are slower on more
-    if (path / "run.json").exists():
-        run = training.resume(path, show_progress=bar)
-    else:
-        run = training.train(replace(DEMO, steps=steps, seed=seed), path, show_progress=bar)
-    files = write_report(run, out)
+    with told_if_stopped(f"go on with: {command_line('demo', '--out', out)}"):
+        if (path / "run.json").exists():
+            run = training.resume(path, show_progress=bar)
+        else:
+            run = training.train(replace(DEMO, steps=steps, seed=seed), path, show_progress=bar)
+        files = write_report(run, out)
     if not output.json:
         output.remark(f"\n{summary(run)}\n")
         if run.has_phases():

@@ -1,6 +1,7 @@
 """Files of data sets: found under a root or downloaded, and believed only if the hash of their contents is right."""
 
 import gzip
+import logging
 import os
 import tarfile
 import zlib
@@ -12,6 +13,7 @@ import pooch
 
 from regionscope.disk import DamagedFile, make_folder, open_file, reading, write_whole
 
+_log = logging.getLogger(__name__)
 LARGEST = 1 << 28  # bytes, of a file of a data set
 
 
@@ -47,6 +49,7 @@ def contents(file: DataFile, root: Path) -> bytes:
     """What the file holds, uncompressed and checked; downloaded if it is not there."""
     for path in (root / file.path, root / f"{file.path}.gz"):
         if path.is_file():
+            _log.info("reading %s", path)
             return checked(_unpacked(path), file, path)
     path = _downloaded(file, root)
     if not path.name.endswith(".tar.gz"):
@@ -90,6 +93,7 @@ def _downloaded(file: DataFile, root: Path) -> Path:
     failures = []
     for url in file.urls:
         name = PurePosixPath(url).name
+        _log.info("downloading %s", url)
         folder = root if name.endswith(".tar.gz") else (root / file.path).parent
         pooch.get_logger().setLevel("WARNING")
         try:

@@ -7,6 +7,7 @@
 Whatever is there is taken as it is. A training that was stopped or killed goes on, with the result of one that was not.
 """
 
+import logging
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from regionscope.runs.run import Run
 from regionscope.training.config import Training
 from regionscope.training.loop import resume, run_config, train
 
+_log = logging.getLogger(__name__)
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -103,6 +105,7 @@ def _trained(lab: Lab, training: Training) -> None:
     with FileLock(folder / "task.lock"):  # of two that want the same run, one waits
         if _is_finished(folder):
             return
+        _log.info("training %s", folder)
         began, before = time.monotonic(), _seconds(folder)
         begun = (folder / "run.json").exists()
         options: dict[str, Any] = {"device": lab.device, "show_progress": lab.show_progress and lab.engine == "serial"}
@@ -117,6 +120,7 @@ def _measured(lab: Lab, measurement: Measurement) -> None:
     file = lab._file(measurement)
     if file.exists():
         return
+    _log.info("measuring %s", measurement.name)
     make_folder(file.parent)
     began = time.monotonic()
     here = Lab(lab.folder, device=lab.device)  # a task starts no tasks elsewhere

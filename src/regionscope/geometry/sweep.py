@@ -7,6 +7,7 @@ values goes a bound on their errors (see `laws`); signs that it does not decide 
 whose values would take too much memory go on in blocks, depth first (see `budget`).
 """
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from regionscope.progress import tqdm
 from regionscope.tracing.network import Network
 from regionscope.types import Floats, Indices, Words
 
+_log = logging.getLogger(__name__)
 MUCH = 1 << 28  # bytes of values: from here on holes in the heap are given back
 FEW = 64  # cells: so few are not split if the site that cuts them can do so in passes
 MOST_PARTS = 16  # that a block is split into
@@ -206,6 +208,7 @@ def _carried(
         if not bar.disable:
             bar.update(min(block.share, len(boundaries) - bar.n))  # shares add up to 1 but for rounding
             bar.set_postfix(vertices=swept.vertices, refresh=False)
+        _log.info("site %d of %d has cut: %d vertices", number + 1, len(boundaries), swept.vertices)
     block.site = len(boundaries)
     if len(boundaries) == len(swept.net.sites):
         swept.fold()

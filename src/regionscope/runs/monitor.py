@@ -1,6 +1,6 @@
 """Records measures while a model trains, without disturbing it."""
 
-import sys
+import logging
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +24,8 @@ from regionscope.tables import Facts
 from regionscope.tracing.network import Network
 from regionscope.tracing.undisturbed import unwrapped
 from regionscope.types import Model
+
+_log = logging.getLogger(__name__)
 
 
 class Logger(Protocol):
@@ -181,6 +183,7 @@ class Monitor(Facts):
             self._dearest = max(self._dearest, taken)
         self._known.add(step)
         self._records += 1
+        _log.info("step %d was recorded in %.2g s", step, taken)
         return seen.record
 
     def _follow_plan_of_run(self) -> None:
@@ -194,7 +197,7 @@ class Monitor(Facts):
         """From now on measure as planned; say so if that is not as usual."""
         self.watched = self.watched.following(plan.to_dict())
         if plan.changed and leads():
-            tqdm.write(f"regionscope: a record of this network\n{plan}", file=sys.stderr)
+            _log.warning("regionscope: a record of this network\n%s", plan)
         if self.run is not None:
             with self._forgiven("the plan", "be written"):
                 now = {"measures": self.watched.to_dict()["measures"]} if "measures" in self.run.config else {}

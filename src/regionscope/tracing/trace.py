@@ -4,6 +4,7 @@ The model is recorded at one point alone, a batch of one: a network is a functio
 any batch is then checked: the same points together, in other numbers, orders and places, must give the same.
 """
 
+import logging
 import math
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -21,6 +22,8 @@ from regionscope.tracing.network import BATCH_ADVICE, FLAT_ADVICE, Network, Site
 from regionscope.tracing.program import Program
 from regionscope.tracing.undisturbed import attributes_kept, random_states_kept, unwrapped
 from regionscope.types import Model
+
+_log = logging.getLogger(__name__)
 
 
 def trace(
@@ -60,6 +63,7 @@ def trace(
         with threads_for(CROWD * network.program.entries):
             check_constants(network)
             check_batches(network, forward, alone, tried_points(example))
+    _log.info("traced %r", network)
     return network
 
 
