@@ -101,5 +101,5 @@ def _exactly(layers: list[nn.Linear], plane: rs.Plane, places: Floats, number: i
     x = exact(plane.origin.flatten().numpy()) + exact(places) @ exact(plane.axes)
     for layer in layers[: number + 1]:
         z = x @ exact(layer.weight.detach().numpy()).T + exact(layer.bias.detach().numpy())
-        x = np.maximum(z, Fraction(0))
-    return z
+        x = z * (z > 0)
+    return np.asarray(z)

@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import SymmetricalLogLocator
 from numpy.typing import ArrayLike
 
 from regionscope.plots.style import add_legend, curve_styles, figure_of, is_narrow, marked_places, new_axes, new_figure
@@ -149,7 +150,9 @@ def set_log_time(ax: Axes, t: Floats) -> None:
         decades = np.log10(t[-1] / first)
         ax.set_xscale("symlog", linthresh=first, linscale=max(0.5, 0.16 * decades))  # so far apart are their labels
         room = ax.get_window_extent().width / ax.figure.dpi / LABEL
-        ax.xaxis.get_major_locator().set_params(numticks=max(3, int(room)))
+        ticks = ax.xaxis.get_major_locator()
+        assert isinstance(ticks, SymmetricalLogLocator)
+        ticks.set_params(numticks=max(3, int(room)))
     if len(t) > 1:
         ax.set_xlim(t[0], t[-1])
 

@@ -165,7 +165,7 @@ class Monitor(Facts):
             return True
         return self.steps(step) if callable(self.steps) else step in self.steps
 
-    def __call__(self, step: int, **scalars: float) -> Record | None:
+    def __call__(self, step: int, **scalars: float | Tensor) -> Record | None:
         """Record a step with these numbers if it is due; what was recorded, or None."""
         start, step = time.perf_counter(), whole_step(step)
         self._began = start if self._began is None else self._began

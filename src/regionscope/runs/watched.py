@@ -111,7 +111,7 @@ class Observation:
 
 
 def observation(
-    model: Model | Network, watched: Watched, step: int, scalars: Mapping[str, float],
+    model: Model | Network, watched: Watched, step: int, scalars: Mapping[str, float | Tensor],
     tell: Callable[[str], None] = lambda what: None,
     on_plan: Callable[[Plan], None] = lambda plan: None,
 ) -> Observation:  # fmt: skip
