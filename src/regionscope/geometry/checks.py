@@ -88,7 +88,7 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluation(cells: Cells, net: Network, places: Floats, parts: list[Part]) -> Evaluation:
+def _evaluation(cells: Cells, net: Network, places: Floats, parts: list[Part]) -> Evaluation:
     """Plain forward passes at places of cells, which are rounded as vertices are."""
     x = cells._points(places)
     values = net.preactivations(x)
@@ -118,7 +118,7 @@ def wrong_inside(cells: Cells, net: Network) -> tuple[Bools, int]:
     """Which cells have another pattern at their centre, and how many units are within rounding of a breakpoint."""
     parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
     for rows in portions(len(cells), net):
-        found, patterns = evaluation(cells, net, cells.centres[rows], parts), cells.patterns_of(rows)
+        found, patterns = _evaluation(cells, net, cells.centres[rows], parts), cells.patterns_of(rows)
         for number, part in enumerate(parts):
             claimed = patterns[:, part.first : part.first + part.entries]
             if number in found.contests:
@@ -170,7 +170,7 @@ def wrong_switches(cells: Cells, net: Network, found: Sequence[Switches], places
     at = [ends[s.side].ravel() for s in found]
     order = [np.argsort(a, kind="stable") for a in at]
     for rows in portions(len(places), net):
-        here = evaluation(cells, net, places[rows], parts)
+        here = _evaluation(cells, net, places[rows], parts)
         for number, (part, s) in enumerate(zip(parts, found, strict=True)):
             mine = order[number][slice(*np.searchsorted(at[number], [rows.start, rows.stop], sorter=order[number]))]
             point, which = at[number][mine] - rows.start, mine // ends.shape[1]
