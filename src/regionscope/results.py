@@ -169,8 +169,14 @@ class Share(Estimate):
 
 
 def kind_of_error(quantity: str) -> str:
-    """What a number that is not exact is, by what `quantity` says of it."""
-    return "a lower bound" if "lower bound" in quantity else "estimated"
+    """What a number that is not exact is, by what `quantity` says of it.
+
+    >>> kind_of_error("length (lower bound)"), kind_of_error("slope")
+    ('a lower bound', 'estimated')
+    """
+    if "lower bound" in quantity:
+        return "a lower bound"
+    return "an upper bound" if "upper bound" in quantity else "estimated"
 
 
 def wilson_interval(share: float, n: int, deviations: float) -> tuple[float, float]:

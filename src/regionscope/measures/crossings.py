@@ -220,7 +220,7 @@ class Tally:
             name="boundary crossings",
             per_point=counts.sum(axis=1),
             per_layer=counts,
-            quantity=f"boundaries across a neighbourhood of radius {self.radius:g}",
+            quantity=f"boundaries across a neighbourhood of radius {self.radius:g} (lower bound)",
             radius=self.radius,
             directions=self.directions,
             layers=self.layers,

@@ -37,8 +37,8 @@ def good_units(
 
     A unit is good if the derivative of a generic combination of the outputs by what leaves the unit is not zero; for
     dense ReLU layers, if every later layer has an open unit. Derivatives that may be rounding only are settled in exact
-    arithmetic. `per_unit` asks for the mask (n, units). The number that are not good, LC's B, is `net.units - mean`.
-    Exact.
+    arithmetic. `per_unit` asks for the mask (n, units). The number that are not good is `net.units - mean`; LC's B is
+    its mean under noise. Exact.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
     >>> good_units(model, torch.zeros(3, 1)).per_point

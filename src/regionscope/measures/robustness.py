@@ -70,9 +70,10 @@ def robust_accuracy(
             x, y = x[stands], y[stands]
             stands[stands.clone()] = _right(outputs, _checked(attack(outputs, x.clone(), y), x), y)
         right.append(stands)
-    name = "robust accuracy" if callable(attack) else "accuracy"
     found = torch.cat(right).cpu().double().numpy()
-    return Share(name, found, exact=not callable(attack), quantity="share of points")
+    if not callable(attack):
+        return Share("accuracy", found, exact=True, quantity="share of points")
+    return Share("robust accuracy", found, quantity="share of points (upper bound)")
 
 
 def _built_in_attack(settings: Settings, points: Tensor, generator: torch.Generator | None) -> Attack:
