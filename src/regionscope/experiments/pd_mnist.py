@@ -130,7 +130,7 @@ def crossings_named(name: str, radius: float, probe: str) -> str:
     return f"{name}, r = {radius:g}, {probe}"
 
 
-def partition_evidence(settings: PartitionSettings, lab: Lab) -> Evidence:
+def _partition_evidence(settings: PartitionSettings, lab: Lab) -> Evidence:
     return Evidence(crossing_curves(settings, lab))
 
 
@@ -264,7 +264,7 @@ def _draw_crossings(findings: Findings, names: Sequence[str], *, accuracies: boo
     return figure
 
 
-def draw_networks(findings: Findings) -> "Figure":
+def _draw_networks(findings: Findings) -> "Figure":
     """A column for each network."""
     ends = ", test accuracy"
     return _draw_crossings(findings, [n.removesuffix(ends) for n in findings.evidence.curves if n.endswith(ends)])
@@ -279,8 +279,8 @@ crossing_experiment = partial(
     Experiment,
     trainings=partition_trainings,
     measurements=crossing_measurements,
-    evidence=partition_evidence,
-    draw=draw_networks,
+    evidence=_partition_evidence,
+    draw=_draw_networks,
 )
 
 FIGURES = (

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from regionscope.progress import tqdm
+from regionscope.progress import in_notebook, tqdm
 
 SECONDS = 10.0  # between two lines
 
@@ -15,7 +15,7 @@ class Progress:
     """Tells steps, time left, the batch's loss and the accuracies of the last record, and what is being measured."""
 
     def __init__(self, first: int, steps: int, *, shown: bool) -> None:
-        looked_at = sys.stderr.isatty() or "ipykernel" in sys.modules
+        looked_at = sys.stderr.isatty() or in_notebook()
         self.bar: tqdm[Any] = tqdm(total=steps, initial=first, disable=not (shown and looked_at))
         self._lines = shown and not looked_at
         self._first, self.current, self._steps, self._words = first, first, steps, ""
