@@ -50,15 +50,21 @@ class Directions:
     basis: Tensor | None = None
 
     def chunks(self) -> Iterator["Directions"]:
-        """The same, so many at a time that a tangent of one point fits; unit vectors are made when it is their turn."""
+        """The same, so many at a time that a tangent of one point fits; unit vectors are made when it is their turn.
+
+        They lie where those before them lay, unless a graph may keep those.
+        """
         if self.vectors.shape[0]:
             yield self
             return
-        d = self.vectors.shape[1]
+        d, unit = self.vectors.shape[1], self.vectors.new_empty(0)
         for start in range(0, d, MOST_DIRECTIONS):
-            some = torch.zeros(min(MOST_DIRECTIONS, d - start), d, dtype=self.vectors.dtype, device=self.vectors.device)
-            some[:, start : start + MOST_DIRECTIONS].fill_diagonal_(1.0)
-            yield replace(self, vectors=some)
+            if start == 0 or torch.is_grad_enabled():
+                unit = self.vectors.new_zeros(min(MOST_DIRECTIONS, d), d)
+            else:
+                unit[:, start - MOST_DIRECTIONS : start].fill_diagonal_(0.0)
+            unit[:, start : start + MOST_DIRECTIONS].fill_diagonal_(1.0)
+            yield replace(self, vectors=unit[: d - start])
 
     def drawn(self, x: Tensor, key: tuple[int, ...], numbers: Draws) -> Tensor:
         """Random ones for each of the points x: (n, r, d), or (n, r, k) in the basis."""
