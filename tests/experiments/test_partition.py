@@ -88,8 +88,12 @@ def test_layers_are_judged_both_ways() -> None:
     """Peaks lower with depth; test is half of train in the first layer, and like it in the last, or twice as much."""
     settings = replace(EXPERIMENTS["pd15"].scales["laptop"], depths=(4,), radii=(0.05,))
     peak = [8.0, 5.0, 3.0]
-    for order, test, verdict in ((1, (0.5, 0.8, 1.0), "reproduced"), (1, (0.5, 1, 2.0), "partly"),
-                                 (-1, (1.0, 0.8, 0.5), "not reproduced")):  # fmt: skip
+    cases = (
+        (1, (0.5, 0.8, 1.0), "reproduced"),
+        (1, (0.5, 1.0, 2.0), "partly"),
+        (-1, (1.0, 0.8, 0.5), "not reproduced"),
+    )
+    for order, test, verdict in cases:
         train = {f"layer {k}": curve(5, 3, 2, p, 2, 1, 1) for k, p in enumerate(peak[::order], start=1)}
         others = {
             crossings_named(name, 0.05, "test"): Curve(c.x, factor * c.runs)

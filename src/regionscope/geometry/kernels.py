@@ -75,7 +75,7 @@ class Rule(NamedTuple):
     breakpoints: Floats
     rows: Floats  # (units,)
     steep: Floats  # (2, units): at most how fast each changes along the plane, and usually
-    law: Floats  # (LAWS,)
+    law: Floats  # by `predicates.GAIN` to `CARRIED`
     labels: Ints  # (boundaries,) the number of each in the whole network
 
 

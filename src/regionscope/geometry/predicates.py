@@ -39,7 +39,6 @@ DOUBTS = 8
 # places in the law of a site; the first three have two; coordinates are rounded by DRIFT at most; errors that were made
 # before count as no more than CARRIED, which is infinite if nothing is known but norms
 GAIN, NOISE, FLOOR, SIZE, OFFSET, DRIFT, CARRIED = 0, 2, 4, 6, 7, 8, 9
-LAWS = 10
 MOST_TURNS = 4096  # no coordinates come from more interpolations
 
 
