@@ -1,4 +1,4 @@
-"""The command line, as a user starts it."""
+"""The command line, in a process of its own."""
 
 import json
 import os
@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 import torch
 from cases import mlp
+from processes import command
 from torch import nn
 
 import regionscope as rs
@@ -24,19 +25,15 @@ from regionscope.training.models import cnn
 COMMAND = Path(sys.executable).with_name("regionscope")
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False)
-
-
 def saved(model: nn.Module, path: Path) -> Path:
     save_weights(model.state_dict(), path, Architecture("mlp", "relu"))
     return path
 
 
 def test_the_demo_opens_its_run_in_the_explorer(tmp_path: Path) -> None:
-    command = [str(COMMAND), "demo", "--steps", "4", "--out", str(tmp_path), "--open"]
+    demo = [str(COMMAND), "demo", "--steps", "4", "--out", str(tmp_path), "--open"]
     quiet = {**os.environ, "BROWSER": "true"}  # the command `true` opens nothing
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=quiet) as process:
+    with subprocess.Popen(demo, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=quiet) as process:
         try:
             assert process.stdout is not None
             address = next(line.split()[-1] for line in process.stdout if "http://127.0.0.1" in line)
@@ -47,16 +44,16 @@ def test_the_demo_opens_its_run_in_the_explorer(tmp_path: Path) -> None:
 
 def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
     for _ in range(2):  # the second time everything is there already
-        result = run("demo", "--steps", "12", "--out", str(tmp_path))
+        result = command("demo", "--steps", "12", "--out", str(tmp_path))
         assert result.returncode == 0, result.stderr
         assert "boundary crossings" in result.stdout
         assert "finished at step 12 of 12" in result.stdout
         assert f"regionscope view {tmp_path}" in result.stdout
         assert {"curves.png", "planes.png", "report.md", "run"} == {p.name for p in tmp_path.iterdir()}
-    again = run("report", str(tmp_path / "run"), "--out", str(tmp_path / "again"))
+    again = command("report", str(tmp_path / "run"), "--out", str(tmp_path / "again"))
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again" / "report.md").read_text() == (tmp_path / "report.md").read_text()
-    vector = run(
+    vector = command(
         "report", str(tmp_path / "run"), "--out", str(tmp_path / "vector"), "--pictures", "svg", "--pictures", "pdf"
     )
     assert vector.returncode == 0, vector.stderr
@@ -67,7 +64,7 @@ def test_the_demo_trains_watches_and_reports(tmp_path: Path) -> None:
 def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
     torch.manual_seed(0)
     saved(mlp(784, 12, 10), tmp_path / "net.safetensors")
-    result = run(
+    result = command(
         "regions",
         str(tmp_path / "net.safetensors"),
         "--out",
@@ -92,7 +89,7 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
 
 def test_regions_of_a_network_with_two_inputs_and_a_random_plane(tmp_path: Path) -> None:
     torch.save(mlp(2, 8, 3).state_dict(), tmp_path / "two.pt")
-    result = run(
+    result = command(
         "regions", str(tmp_path / "two.pt"), "--model", "mlp", "--activation", "relu",
         "--radius", "3", "--out", str(tmp_path / "a.png"), "--colour", "class",
     )  # fmt: skip
@@ -100,7 +97,7 @@ def test_regions_of_a_network_with_two_inputs_and_a_random_plane(tmp_path: Path)
     np.save(tmp_path / "points.npy", np.eye(5))
     saved(mlp(5, 8, 3), tmp_path / "five.safetensors")
     options = ["--points", str(tmp_path / "points.npy"), "--around", "1", "--out", str(tmp_path / "b.png")]
-    assert "certificate holds" in run("regions", str(tmp_path / "five.safetensors"), *options).stdout
+    assert "certificate holds" in command("regions", str(tmp_path / "five.safetensors"), *options).stdout
 
 
 MINE = """
@@ -215,7 +212,7 @@ def test_measures_are_a_table_and_a_file(tmp_path: Path) -> None:
     saved(mlp(784, 12, 12, 10), tmp_path / "net.safetensors")
     for kind in ("json", "parquet"):
         out = tmp_path / f"measures.{kind}"
-        result = run("measure", str(tmp_path / "net.safetensors"), "--count", "20", "--out", str(out))
+        result = command("measure", str(tmp_path / "net.safetensors"), "--count", "20", "--out", str(out))
         assert result.returncode == 0, result.stderr
         assert "local complexity" in result.stdout
         assert "layer 2" in result.stdout
@@ -224,9 +221,9 @@ def test_measures_are_a_table_and_a_file(tmp_path: Path) -> None:
     columns = dict.fromkeys(name for row in rows for name in row)
     stored = pyarrow.parquet.read_table(tmp_path / "measures.parquet").to_pylist()
     assert stored == [columns | row for row in rows]
-    count = run("measure", str(tmp_path / "net.safetensors"), "local_region_count", "--count", "5")
+    count = command("measure", str(tmp_path / "net.safetensors"), "local_region_count", "--count", "5")
     assert "local region count" in count.stdout
-    assert "there is no measure 'mood'" in run("measure", str(tmp_path / "net.safetensors"), "mood").stderr
+    assert "there is no measure 'mood'" in command("measure", str(tmp_path / "net.safetensors"), "mood").stderr
 
 
 def test_runs_are_trained_resumed_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,10 +264,10 @@ def test_a_run_of_a_monitor_is_recorded_and_not_killed(tmp_path: Path, capsys: p
 
 def test_what_a_user_can_mend_is_said_in_one_line(tmp_path: Path) -> None:
     saved(mlp(784, 12, 10), tmp_path / "net.safetensors")
-    missing = run("regions", str(tmp_path / "no.safetensors"))
+    missing = command("regions", str(tmp_path / "no.safetensors"))
     assert missing.returncode == 1
     assert missing.stderr.startswith("regionscope: there is no checkpoint")
-    stopped = run("regions", str(tmp_path / "net.safetensors"), "--max-cells", "3")
+    stopped = command("regions", str(tmp_path / "net.safetensors"), "--max-cells", "3")
     assert stopped.returncode == 1
     assert "more than max_cells=3 cells" in stopped.stderr
     assert stopped.stderr.count("\n") == 1
@@ -321,11 +318,12 @@ def test_bounds_of_a_large_network_keep_to_their_time(tmp_path: Path, capsys: py
 
 
 def test_the_version_is_the_librarys() -> None:
-    assert run("--version").stdout.strip() == rs.__version__
+    told = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == rs.__version__
 
 
 def test_an_unknown_command_fails() -> None:
-    result = run("nonsense")
+    result = command("nonsense")
     assert result.returncode != 0
     assert "nonsense" in result.stdout + result.stderr
 
@@ -333,7 +331,7 @@ def test_an_unknown_command_fails() -> None:
 def test_bounds_print_both_forms_of_every_inequality(tmp_path: Path) -> None:
     saved(mlp(784, 12, 10), tmp_path / "net.safetensors")
     out, plot = tmp_path / "b.json", tmp_path / "b.svg"
-    result = run(
+    result = command(
         "bounds", str(tmp_path / "net.safetensors"), "--count", "10", "--out", str(out), "--plot", str(plot), "--terms"
     )
     assert result.returncode == 0, result.stderr

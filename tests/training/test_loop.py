@@ -2,7 +2,6 @@
 
 import json
 import math
-import multiprocessing
 import random
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 from faults import full_disk
+from processes import forked
 from torch import Tensor
 from tqdm import tqdm
 
@@ -255,13 +255,10 @@ def child(path: str, ready: str) -> None:
 
 
 def started(path: Path, ready: bool) -> BaseProcess:
-    """A fresh process that has the libraries loaded but nothing of this one's state; perhaps wait until it trains."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["regionscope.training.loop", "torch._dynamo"])
+    """A process that begins a run or goes on with it; perhaps wait until it trains."""
     mark = path.with_name("ready")
     mark.unlink(missing_ok=True)
-    process = context.Process(target=child, args=(str(path), str(mark)))
-    process.start()
+    process = forked(child, str(path), str(mark))
     while ready and not mark.exists() and process.is_alive():
         time.sleep(0.005)
     return process
