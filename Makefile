@@ -10,19 +10,22 @@ DEV := .venv/ready-dev
 SITE := .venv/ready-docs
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: demo test check format coverage bench data web dist browser docs links clean
+.PHONY: demo test check style format coverage bench data web dist browser docs links clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
 	$(BIN)/regionscope demo
 
-test: check browser
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
+# types are checked beside the tests: alone they would leave a core without work
+test: style browser
+	$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) || { wait $$types; exit 1; }; wait $$types
 
-check: $(DEV)
+check: style
+	$(BIN)/mypy
+
+style: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 format: $(DEV)
 	$(BIN)/ruff check --fix .

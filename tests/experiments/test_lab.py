@@ -84,7 +84,7 @@ from regionscope.experiments.lab import Lab
 from regionscope.training.config import Training
 
 if __name__ == "__main__":
-    training = Training(size=100, test_size=50, depth=1, width=6, steps=3000, records=8, measures=())
+    training = Training(size=100, test_size=50, depth=1, width=6, steps=1500, records=8, measures=())
     Lab(Path(sys.argv[1]), sys.argv[2]).run(training)
 """
 

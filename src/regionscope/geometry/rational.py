@@ -93,18 +93,17 @@ class Modular:
 
     def prepared(self, step: Step, values: Known) -> tuple[Step, Known]:
         """The step with its plain numbers modulo p; a factor of a sum of products goes into one of those."""
-        names = [p.name for p in step.operation._schema.arguments]
-        given: dict[str, Any] = dict(zip(names, step.arguments, strict=False)) | step.options
+        given, changed = step.named, dict[str, Any]()
         factors = PRODUCTS.get(step.name, ())
         if factors and (factor := given.get("alpha", given.get("value", 1))) != 1:
             fixed = next(name for name in factors if given[name].index in self.constants)
             scaled = values[given[fixed].index] * remainder(factor, self.p)
             values = {**values, -1: reduced(scaled, self.p)}
-            given |= {fixed: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
+            changed = {fixed: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
         for name in NUMBERS:
-            if isinstance(given.get(name), int | float):
-                given[name] = float(remainder(given[name], self.p))
-        return replace(step, arguments=(), options=given), values
+            if isinstance(number := changed.get(name, given.get(name)), int | float):
+                changed[name] = float(remainder(number, self.p))
+        return (replace(step, arguments=(), options=given | changed) if changed else step), values
 
     def inverted(self, step: Step, values: Known) -> tuple[Step, Known]:
         """Division by constants as a product with their inverses."""
