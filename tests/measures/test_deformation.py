@@ -1,5 +1,6 @@
 """The graph on embedded vertices against a generic search, and what an affine map does to it."""
 
+import copy
 import json
 
 import numpy as np
@@ -47,6 +48,19 @@ def test_the_defect_is_zero_before_the_first_bend_and_grows_with_the_radius() ->
         assert defect[0] < 1e-6
     assert defects[0][1] < 1e-6
     assert defects[0][1] < defects[1][1] < defects[2][1] < defects[3][1]
+
+
+def test_single_precision_hides_nothing_in_small_neighbourhoods() -> None:
+    torch.manual_seed(0)
+    model, points = mlp(5, 30, 30, 2), torch.randn(64, 5)
+    for measure in (
+        lambda m, x: rs.neighbourhood_deformation(m, x, radius=1e-4, frame=np.eye(5)),
+        lambda m, x: rs.boundary_crossings(m, x, radius=1e-4, frame=np.eye(5)).deformation,
+    ):
+        single, double = measure(model, points), measure(copy.deepcopy(model).double(), points.double())
+        assert single.defect[:, 0].max() < 1e-6, "an affine map has none"
+        np.testing.assert_allclose(single.defect, double.defect, atol=1e-9)
+        np.testing.assert_allclose(single.eccentricity, double.eccentricity, rtol=1e-9)
 
 
 def test_a_fold_at_the_centre_has_as_much_defect_as_can_be_worked_out() -> None:

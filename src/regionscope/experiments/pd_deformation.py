@@ -122,7 +122,10 @@ def _draw(findings: Findings) -> "Figure":
             first = 1 if name == "defect" else 0  # of an affine map it is rounding, and the axis is logarithmic
             ax.plot(curve.x[first:], curve.mean[first:], color=colour, marker="o", ms=2.5, label=radius)
         ax.set(xlabel="layer", ylabel=f"mean {name}", yscale="log")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(radii), frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(radii), frameon=False,
+        fontsize="small", handlelength=1.2, columnspacing=1.2,
+    )  # fmt: skip
     return figure
 
 

@@ -98,8 +98,9 @@ def neighbourhood_deformation(
     Vertices are embedded by the pre-activations of a layer; all pairs are joined except antipodes, an edge is as long
     as its ends are apart. ecc(i) = max_j path(i, j), and by the triangle inequality path(i, j) = |i - j| for joined
     pairs and min_k |i - k| + |k - i'| for antipodes i, i'. The mean of ecc and the diameter, its maximum, are exact to
-    rounding. An affine map lets the middles m_p of all antipodes coincide: `defect` is the root mean square of
-    |m_p - m_q| over that of half the diagonals. The frame is drawn or given as in `boundary_crossings`, P >= 2.
+    rounding; all is computed in float64, as the differences of a small neighbourhood are lost in float32. An affine map
+    lets the middles m_p of all antipodes coincide: `defect` is the root mean square of |m_p - m_q| over that of half
+    the diagonals. The frame is drawn or given as in `boundary_crossings`, P >= 2.
     Without a `generator` calls differ.
 
     >>> identity = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(2, 1))
@@ -108,6 +109,7 @@ def neighbourhood_deformation(
     """
     radius = checked_radius(radius)
     net, points = network_and_batches(model, data, batch_size, allow_smooth=allow_smooth)
+    net, precise = net.frozen(), (x.double() for x in points)
     common, P = shared_frame_of(net, frame, directions, shared_frame, generator)
     check_graph(P)
     numbers = chosen_layers(net, layers)
@@ -117,7 +119,7 @@ def neighbourhood_deformation(
     found = []
     total = len(data) if isinstance(data, ARRAYS) else None
     with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
-        for bundle in bundles(way, points, common, P, reach=radius, generator=generator, batch_size=batch_size):
+        for bundle in bundles(way, precise, common, P, reach=radius, generator=generator, batch_size=batch_size):
             squares: dict[int, Tensor] = {}
             for site, vertices in bundle.embedded(radius):
                 add_squares(squares, site.layer, vertices)

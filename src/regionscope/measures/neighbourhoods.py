@@ -75,7 +75,7 @@ class Extent(NamedTuple):
     site: Site
     low: Floats  # (n, units), the smallest value of each unit
     high: Floats  # (n, units), the largest; of a unit that keeps its sign perhaps any two values of that sign
-    watched: Tensor  # (some, 2P, units), all values in some of the neighbourhoods
+    watched: Tensor  # (some, 2P, units), all values in some of the neighbourhoods, in float64
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Bundle:
         frames, *arms = (a if len(a) == 1 else a[which] for a in (self.frames, *self.arms))
         return Bundle(self.passage, self.points[which], frames, [c[which] for c in self.centres], arms)
 
-    def precisely(self, which: Tensor, radius: float) -> "Bundle":
+    def precisely(self, which: Tensor | slice, radius: float) -> "Bundle":
         """Some of the neighbourhoods in float64."""
         frames = (self.frames if len(self.frames) == 1 else self.frames[which]).double()
         way, x = self.passage.precise, self.points[which].double()
@@ -124,15 +124,16 @@ class Bundle:
             yield plain.chosen(slice(start, start + self.at_once))
 
     def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Extent]:
-        """Every site at the vertices x ± r v_p, and perhaps x."""
-        if not self.passage.layers:
-            for site, vertices in self.embedded(radius, include_centre=include_centre):
-                yield Extent(site, *extremes(vertices), vertices[watched, : 2 * self.frames.shape[1]])
-            return
-        some, sites = self.chosen(watched), self.passage.sites
-        values = (v for _, v in some.embedded(radius)) if len(some) else [torch.empty(0)] * len(sites)
-        for each in zip(sites, *self.told(radius), values, strict=True):
-            yield Extent(*each)
+        """Every site at the vertices x ± r v_p, and perhaps x; `watched` in float64, as near values are compared."""
+        values: Iterable[Tensor] = [torch.empty(0)] * len(self.passage.sites)
+        if len(self.points[watched]):
+            values = (v for _, v in self.precisely(watched, radius).embedded(radius))
+        if self.passage.layers:
+            ends: Iterable[tuple[Floats, Floats]] = zip(*self.told(radius), strict=True)
+        else:
+            ends = (extremes(v) for _, v in self.embedded(radius, include_centre=include_centre))
+        for site, (low, high), vertices in zip(self.passage.sites, ends, values, strict=True):
+            yield Extent(site, low, high, vertices)
 
     def switching(self, radius: float) -> float:
         """The share of the units behind the head that switch."""
