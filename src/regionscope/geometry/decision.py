@@ -39,7 +39,7 @@ def _overtakes(f, corners, i, j, tolerance):
 
 @njit(cache=True, nogil=True)
 def _leaders(f, corners, able, tolerance):
-    """For each output the first that it is equal to at all corners, and so everywhere between them."""
+    """For each output the first that it is equal to at all corners, and so everywhere between them; itself, if none."""
     first = able.copy()
     for n in range(len(able)):
         for m in range(n):
@@ -116,7 +116,7 @@ def through_cells(xy, f, offsets, corners, tolerance):
         if len(able) == 1:
             continue
         first = _leaders(f, mine, able, tolerance)
-        different = np.unique(first)
+        different = able[first == able]
         realms = [_realm(xy, f, mine, different, n, tolerance) for n in range(len(different))]
         for n in range(len(different)):
             if len(realms[n]) > 0 and np.sum(first == different[n]) > 1:
@@ -139,7 +139,8 @@ def realms(xy, f, offsets, corners, cells, tolerance):
     places, ends, owners = [(0.0, 0.0)][:0], [0][:0], [(0, 0)][:0]
     for cell in cells:
         mine = corners[offsets[cell] : offsets[cell + 1]]
-        different = np.unique(_leaders(f, mine, _contenders(f, mine, tolerance), tolerance))
+        able = _contenders(f, mine, tolerance)
+        different = able[_leaders(f, mine, able, tolerance) == able]
         for n in range(len(different)):
             rows = _realm(xy, f, mine, different, n, tolerance)
             if len(rows) > 2:
@@ -194,7 +195,7 @@ def along_sides(xy, f, offsets, corners, vertices, cells, tolerance):
         if len(able) == 1:
             continue
         first = _leaders(f, vertices[side], able, tolerance)
-        different = np.unique(first)
+        different = able[first == able]
         for k in different:
             equal = able[first == k]
             u, v = vertices[side]

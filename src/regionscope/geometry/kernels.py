@@ -355,7 +355,9 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
             if not abs(z) > error + (change + 2 * error) * slip + slack:
                 count[OPEN] += 1
                 if count[ASKED] < len(asked):
-                    asked[count[ASKED]] = vertex, other, root, line, boundary
+                    n = count[ASKED]  # one by one: a row at once takes numba as long to compile as all the rest
+                    asked[n, 0], asked[n, 1], asked[n, 2], asked[n, 3] = vertex, other, root, line
+                    asked[n, 4] = boundary
                     count[ASKED] += 1
                 error = rows[k] * usual + steep[1, k] * apart[1]
                 exact = settled_sign(questions.settled, root, line, boundary, other)
