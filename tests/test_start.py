@@ -8,10 +8,7 @@ from pathlib import Path
 
 import regionscope
 
-MODEL = (
-    "import torch, regionscope as rs\n"
-    "model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())\n"
-)
+MODEL = "import torch, regionscope as rs\nmodel = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())\n"
 LINE = "assert len(rs.line_cells(model, torch.zeros(2), torch.ones(2)))\n"
 PLANE = "assert len(rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2))))\n"
 # what a kernel of IPython without ipywidgets looks like to tqdm
