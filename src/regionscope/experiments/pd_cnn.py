@@ -73,7 +73,8 @@ def _draw_depths(findings: Findings) -> "Figure":
         shown = {n.split(",")[0]: c for n, c in curves.items() if n.endswith(f" {norm} batch norm: {probe}")}
         draw_curves(ax, shown, ylabel="crossings" if probe == "train" else "")
         ax.set_title(f"{probe}, {norm} batch norm", fontsize="medium")
-    axes[0].set_ylim(bottom=0)  # of all panels, once all have been drawn
+    for first in axes[::3]:  # of its row, once all of it has been drawn
+        first.set_ylim(bottom=0)
     return with_one_legend(figure)
 
 

@@ -119,7 +119,7 @@ def _draw(findings: Findings) -> "Figure":
     for ax, name in zip(axes, SIZES, strict=True):
         for radius, colour in zip(radii, colours, strict=True):
             curve = curves[f"{name}, {radius}"]
-            first = 1 if name == "defect" else 0  # of an affine map it is rounding, and the axis is logarithmic
+            first = 2 if name == "defect" else 0  # up to the first activation it is rounding
             ax.plot(curve.x[first:], curve.mean[first:], color=colour, marker="o", ms=2.5, label=radius)
         ax.set(xlabel="layer", ylabel=f"mean {name}", yscale="log")
     figure.legend(

@@ -84,20 +84,18 @@ def _together(evidence: Evidence, relus: Sequence[int]) -> Curve:
 
 
 def _draw_norms(findings: Findings) -> "Figure":
-    """Crossings without and with batch norm, and the accuracies."""
+    """Crossings without and with batch norm above, the accuracies below."""
     curves = findings.evidence.curves
-    figure, axes = panels(3, height=2.4)
-    for ax, norm in zip(axes, ("without", "with"), strict=False):
+    figure, axes = panels(2, 2, height=2.2)
+    for norm, above, below in zip(("without", "with"), axes[:2], axes[2:], strict=True):
         shown = {probe: curves[f"{norm} batch norm: {probe}"] for probe in PROBES}
-        draw_curves(ax, shown, ylabel="crossings" if norm == "without" else "", from_zero=True)
-        ax.set_title(f"{norm} batch norm", fontsize="medium")
-    with_one_legend(figure)
-    both = product(("train", "test"), ("without", "with"))
-    draw_curves(
-        axes[2], {f"{s}, {norm}": curves[f"{norm} batch norm: {s} accuracy"] for s, norm in both}, ylabel="accuracy"
-    )
-    axes[2].set_ylim(-0.03, 1.03)
-    return figure
+        draw_curves(above, shown, ylabel="crossings", xlabel="", from_zero=True)
+        above.set_title(f"{norm} batch norm", fontsize="medium")
+        draw_curves(
+            below, {s: curves[f"{norm} batch norm: {s} accuracy"] for s in ("train", "test")}, ylabel="accuracy"
+        )
+        below.set_ylim(-0.03, 1.03)
+    return with_one_legend(figure)
 
 
 def _draw_layers(findings: Findings) -> "Figure":

@@ -16,12 +16,13 @@ WIDTH = 6.75  # inches, two columns
 
 
 def panels(columns: int, rows: int = 1, *, height: float = 2.4, sharey: bool = False) -> "tuple[Figure, list[Axes]]":
-    """A figure with so many axes, row after row."""
+    """A figure with so many axes, row after row; with `sharey` those of a row have one scale."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
-        rows, columns, figsize=(WIDTH, rows * height), layout="constrained", squeeze=False, sharey=sharey
-    )
+        rows, columns, figsize=(WIDTH, rows * height), layout="constrained", squeeze=False,
+        sharey="row" if sharey else False,
+    )  # fmt: skip
     return figure, list(axes.ravel())
 
 
