@@ -43,6 +43,9 @@ class Cost:
     """What monitoring has cost so far: seconds, their share of the training time, records made and left out.
 
     Of a run that was resumed, since then: `earlier` records were there before.
+
+    >>> str(Cost(2.0, share=0.1, records=3, left_out=0)), str(Cost(2.0, share=800.0, records=3, left_out=0))
+    ('3 records in 2.0 s, 10.0% of the training time', '3 records in 2.0 s, more than the training took')
     """
 
     seconds: float
@@ -54,7 +57,8 @@ class Cost:
     def __str__(self) -> str:
         thinned = f", {self.left_out} left out to keep the budget" if self.left_out else ""
         new = "new " if self.earlier else ""
-        return f"{self.records} {new}records in {self.seconds:.1f} s, {self.share:.1%} of the training time{thinned}"
+        share = f"{self.share:.1%} of the training time" if self.share < 1 else "more than the training took"
+        return f"{self.records} {new}records in {self.seconds:.1f} s, {share}{thinned}"
 
 
 def log_steps(total: int, count: int) -> list[int]:
