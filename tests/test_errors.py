@@ -96,7 +96,7 @@ def test_errors_of_the_model_itself_stay_and_say_the_shape() -> None:
 def test_the_advice_for_smooth_models_works() -> None:
     with pytest.raises(rs.UnsupportedModel, match=r"allow_smooth=True, of rs\.trace and of every measure") as refusal:
         rs.local_complexity(dense(nn.GELU), FLAT)
-    assert "rs.trace(model, x, until='1')" in str(refusal.value)
+    assert "rs.trace(model, x, until='1')" in str(refusal.value) and "--allow-smooth" in str(refusal.value)
     model, x = dense(nn.GELU), FLAT
     assert rs.local_complexity(rs.trace(model, x, allow_smooth=True), x, draws=2).n == 5
     assert rs.local_complexity(model, x, draws=2, allow_smooth=True).n == 5

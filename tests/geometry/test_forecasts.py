@@ -55,11 +55,13 @@ def test_a_plane_without_boundaries_has_one_cell() -> None:
     assert str(found).startswith("about 1 cells, ")
 
 
-def test_a_forecast_is_the_same_in_every_call() -> None:
+def test_a_forecast_is_the_same_in_every_call_and_says_that_it_is_one(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "regionscope")
     model, plane = plane_of("dense", 2.0)
     net = exact(rs.trace(model, plane.origin[None].float()))
     first, again = (forecast(net, plane) for _ in range(2))
     assert (first.cells, first.stderr, first.bytes) == (again.cells, again.stderr, again.bytes)
+    assert caplog.text.count("a plane of side 4 is estimated from small squares") == 2
 
 
 def test_what_does_not_fit_is_refused_before_any_block_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:

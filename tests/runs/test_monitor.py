@@ -199,6 +199,15 @@ def test_a_second_monitor_on_a_directory_is_refused(tmp_path: Path) -> None:
     rs.Run.resume(tmp_path / "run").close()  # it is not locked
 
 
+def test_a_cell_of_a_notebook_can_be_run_again(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        with rs.Monitor(network(), {"train": POINTS}, measures=[], run=tmp_path, seed=seed, overwrite=True) as monitor:
+            monitor(seed)
+    assert rs.Run.open(tmp_path).steps == [1]
+    with pytest.raises(ValueError, match="say one of them"):
+        rs.Monitor(network(), {"train": POINTS}, run=tmp_path, resume=True, overwrite=True)
+
+
 def test_a_budget_thins_the_records_and_says_so() -> None:
     def slow(model: nn.Module, x: Tensor) -> float:
         time.sleep(0.02)

@@ -240,9 +240,9 @@ def test_loading_executes_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
-    for name in ("net.safetensors", "net.pt"):
+    for name, reason in (("net.safetensors", ""), ("net.pt", "it is not what torch.save writes")):
         (tmp_path / name).write_bytes(b"broken")
-        with pytest.raises(ValueError, match=f"{name} cannot be read as weights"):
+        with pytest.raises(ValueError, match=f"{name} cannot be read as weights: {reason}"):
             load_model(tmp_path / name, Deep)
 
 

@@ -97,10 +97,12 @@ def _imported(text: str) -> Any:
         )
     try:
         found: Any = _module_from_file(Path(place)) if place.endswith(".py") else _module_by_name(place)
-        for part in name.split("."):
-            found = getattr(found, part)
     except Exception as error:  # whatever the user's code leads to
         raise ValueError(f"--model {text} cannot be imported: {type(error).__name__}: {error}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"--model {text}: there is no {part!r} in {place}")
+        found = getattr(found, part)
     return found
 
 

@@ -9,6 +9,7 @@ long the squares took, and are good to a factor of two or three; of wide network
 from one larger square, which is about what a block will be.
 """
 
+import logging
 import time
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ from regionscope.geometry.sweep import in_rows
 from regionscope.machine import GB
 from regionscope.tracing.network import Network
 from regionscope.types import Floats
+
+_log = logging.getLogger(__name__)
 
 FIELDS = 8  # along each side of the plane: a square lies in each
 SMALLEST = 1 / 4096  # of the plane, the side of the first squares
@@ -72,6 +75,7 @@ class Forecast:
 def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None, seed: int = 0) -> Forecast:
     """About how many cells a plane has, given a frozen network; estimated, the same in every call with one `seed`."""
     extent = float(np.ptp(plane.domain, axis=0).max())
+    _log.info("a plane of side %.3g is estimated from small squares", extent)
     side, random = SMALLEST * extent, np.random.default_rng(seed)
     first = squares = _Squares.cut(net, plane, side, up_to_layer, random)
     while squares.ends.sum() < SURE and side < LARGEST * extent:

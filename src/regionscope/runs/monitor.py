@@ -43,6 +43,9 @@ class Cost:
     """What monitoring has cost so far: seconds, their share of the training time, records made and left out.
 
     Of a run that was resumed, since then: `earlier` records were there before.
+
+    >>> str(Cost(2.0, share=0.1, records=3, left_out=0)), str(Cost(2.0, share=800.0, records=3, left_out=0))
+    ('3 records in 2.0 s, 10.0% of the training time', '3 records in 2.0 s, more than the training took')
     """
 
     seconds: float
@@ -54,7 +57,8 @@ class Cost:
     def __str__(self) -> str:
         thinned = f", {self.left_out} left out to keep the budget" if self.left_out else ""
         new = "new " if self.earlier else ""
-        return f"{self.records} {new}records in {self.seconds:.1f} s, {self.share:.1%} of the training time{thinned}"
+        share = f"{self.share:.1%} of the training time" if self.share < 1 else "more than the training took"
+        return f"{self.records} {new}records in {self.seconds:.1f} s, {share}{thinned}"
 
 
 def log_steps(total: int, count: int) -> list[int]:
@@ -84,7 +88,7 @@ class Monitor(Facts):
     estimated with few draws and directions at each point. `steps` says when: numbers such as `rs.log_steps` gives, or a
     function of the step; always if not given. `planes` are named planes on which the exact regions are recorded,
     `checkpoints` keeps the weights of each record. All goes to the directory `run`, and as flat numbers to the
-    `loggers`. `resume` goes on with the run that is there.
+    `loggers`. `resume` goes on with the run that is there, `overwrite` removes it.
 
     Training is the same bit for bit with a monitor and without: measures draw from generators of their own (`seed`),
     in evaluation mode, and leave gradients, buffers, modes and random states alone; hooks of yours are called as in any
@@ -114,6 +118,7 @@ class Monitor(Facts):
         steps: Iterable[int] | Callable[[int], bool] | None = None,
         run: str | Path | Run | None = None,
         resume: bool = False,
+        overwrite: bool = False,
         loggers: Sequence[Logger] = (),
         planes: Mapping[str, Plane] | None = None,
         checkpoints: bool = True,
@@ -133,8 +138,10 @@ class Monitor(Facts):
             raise ValueError(f"budget must be a positive share of the training time, got {budget}")
         if seconds_per_record is not None and not seconds_per_record > 0:
             raise ValueError(f"seconds_per_record must be positive or None, got {seconds_per_record}")
+        if resume and overwrite:
+            raise ValueError("resume goes on with the run that is there and overwrite removes it; say one of them")
         self.budget = budget
-        self.run = self._run_at(run, resume) if leads() else None
+        self.run = self._run_at(run, resume, overwrite) if leads() else None
         self._owns = not isinstance(run, Run)
         missing = set(self.run.missing) if self.run else set()
         self.unwritten = missing & set(self.run.status.get("unwritten", ())) if self.run else set()
@@ -253,11 +260,11 @@ class Monitor(Facts):
 
     # writing
 
-    def _run_at(self, run: str | Path | Run | None, resume: bool) -> Run | None:
+    def _run_at(self, run: str | Path | Run | None, resume: bool, overwrite: bool) -> Run | None:
         if run is None or isinstance(run, Run):
             return run
         if not resume:
-            return Run.create(run, self.config)
+            return Run.create(run, self.config, overwrite=overwrite)
         found, own = Run.resume(run), self.config
         kept = {"model": "another model", "probes": "other probes"}
         differ = [said for what, said in kept.items() if found.config.get(what, own[what]) != own[what]]

@@ -451,7 +451,7 @@ def check_no_run(path: str | Path) -> None:
     if (Path(path) / "run.json").exists():
         raise RunExists(
             f"there is a run in {path} already; take another name, resume it, or overwrite it (on the command line with"
-            " --overwrite, in Python with Run.create(path, config, overwrite=True))"
+            " --overwrite, in Python with overwrite=True)"
         )
 
 

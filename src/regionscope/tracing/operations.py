@@ -157,8 +157,8 @@ _PRODUCTS = frozenset(
 
 RANDOM_ADVICE = "call model.eval(), or keep them out of forward"
 SMOOTH_ADVICE = (
-    "allow_smooth=True, of rs.trace and of every measure, takes it as it is: measures of that network count the"
-    " boundaries of its units, and linear regions it has none"
+    "allow_smooth=True, of rs.trace and of every measure (--allow-smooth of regionscope measure), takes it as it is:"
+    " measures of that network count the boundaries of its units, and linear regions it has none"
 )
 
 

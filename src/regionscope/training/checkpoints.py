@@ -168,6 +168,9 @@ def _pickled(path: Path) -> object:
             if claimed > os.fstat(file.fileno()).st_size:
                 raise ValueError(f"it would unpack to {claimed:,} bytes; torch.save compresses nothing")
         file.seek(0)
+        if file.read(1) not in (b"P", b"\x80"):  # an archive, or, before there were, a pickle
+            raise ValueError("it is not what torch.save writes")
+        file.seek(0)
         return torch.load(file, map_location="cpu", weights_only=True)
 
 
