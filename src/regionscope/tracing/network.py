@@ -274,10 +274,14 @@ class Network:
 
         What a large network is measured with, so that it keeps within a time, is said; see `regionscope.Monitor`.
         """
-        from regionscope.measures.plans import usual_plans
+        from regionscope.measures.plans import UNPLANNED, usual_plans
 
         measuring, watching = usual_plans(self, points, seconds, seconds_per_record)
-        return f"{self}\n\nmeasured at {points:,} points\n{measuring}\n\na record at {points:,} points\n{watching}"
+        others = "\n".join(f"{name} is taken if it is asked for: {why}" for name, why in UNPLANNED.items())
+        return (
+            f"{self}\n\nmeasured at {points:,} points\n{measuring}\n{others}\n\n"
+            f"a record at {points:,} points\n{watching}"
+        )
 
     def __str__(self) -> str:
         """A table of the sites."""
