@@ -147,8 +147,9 @@ def _dual_norms(tangents: Tensor, along: Directions, norm: str) -> Tensor:
 
 def _joint_norms(a: Tensor, b: Tensor, norm: str) -> Tensor:
     """The norms of vectors from those of two parts of them."""
-    if norm == "l2":  # unlike hypot it has a derivative where both are zero
-        return torch.linalg.vector_norm(torch.stack([a, b]), dim=0)
+    if norm == "l2":
+        both: Tensor = torch.linalg.vector_norm(torch.stack([a, b]), dim=0)  # differentiable at zero, as hypot is not
+        return both
     return torch.maximum(a, b) if norm == "l1" else a + b
 
 

@@ -152,7 +152,8 @@ def _forward_norms(routes: Routes, x: Tensor, target: int | str | None, numbers:
                 " is exact, name a target, or say method='combinations'"
             )
         norms.append(torch.linalg.vector_norm(along.norms(chosen.movedim(0, 2)), dim=1))
-    return torch.linalg.vector_norm(torch.stack(norms), dim=0)
+    found: Tensor = torch.linalg.vector_norm(torch.stack(norms), dim=0)
+    return found
 
 
 def _squares_of_combinations(
