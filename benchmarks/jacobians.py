@@ -10,7 +10,8 @@ from torch.func import jacrev, vmap
 
 import regionscope as rs
 from regionscope.machine import points_at_once
-from regionscope.measures.jacobians import Route, chosen_directions, tangent_floats
+from regionscope.measures.directions import chosen_directions, tangent_floats
+from regionscope.measures.routes import Route
 
 
 def all_norms(net: rs.Network, x: Tensor) -> Callable[[], None]:

@@ -25,7 +25,7 @@ HOUSE = {
     "geometry": "predicates patterns planes pieces rounding laws modular grids rational traversals tournaments rows"
     " bases adjoints kernels lineage complexes settling budget swept sweep stitching subdivision forecasts segments"
     " maps decision stored cells line_cells plane_cells checks certificates",
-    "measures": "draws classification tangents noise good jacobians krylov cones penalties crosspolytopes"
+    "measures": "draws classification tangents noise good directions routes krylov cones penalties crosspolytopes"
     " neighbourhoods switches complexity expected deformation crossings confirmations region_count comparison rank"
     " variation distance attacks robustness costs table plans",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
@@ -119,8 +119,8 @@ def names_taken(path: Path) -> set[str]:
 
 # commands are called by what they do, pictures by what they show
 SHOWN = ("cli", "plots")
-# compiled loops, and files whose helpers still go by plain names
-PLAIN = {"geometry.kernels", "measures.complexity", "measures.crossings", "measures.crosspolytopes"}
+# compiled loops, which go by plain names
+PLAIN = {"geometry.kernels"}
 
 
 def test_no_two_functions_or_classes_have_one_name() -> None:

@@ -8,7 +8,7 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "docs" / "notebooks").glob("*.ipynb"))
-NOTICES = ("regionscope: compiling its kernels", "Matplotlib is building the font cache")  # on a first run
+NOTICES = ("regionscope: compiling kernels", "Matplotlib is building the font cache")  # on a first run
 MOST_BYTES = 400_000
 
 

@@ -63,6 +63,10 @@ THINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda _: rs.line_cells(network(), POINTS[0], POINTS[1]).verify(),
         r"LineCertificate\(verdict: holds; cells: \d+; ",
     ),
+    "affinity": (
+        lambda _: rs.trace(network(), POINTS).verify(POINTS),
+        r"Affinity\(verdict: holds; reason: affine to rounding at all 6 points\)",
+    ),
     "estimate": (lambda _: rs.total_variation(network(), POINTS), r"Estimate\(total variation = .* ± .*, n = 6, "),
     "network": (lambda _: rs.trace(network(), POINTS), r"Network\(2 sites, 16 units, 2 layers, piecewise linear\)"),
 }

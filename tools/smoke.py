@@ -69,7 +69,7 @@ def _use(bin: Path, here: Path, version: str) -> None:
     assert done("regionscope", "--version").stdout.strip() == version
     assert "measure" in done("regionscope", "completion", "bash").stdout
     first = done("regionscope", "train", "run", *SMALL.split())
-    assert "compiling its kernels (up to a minute), once" in first.stderr, first.stderr
+    assert "compiling kernels (up to a minute), each when it is first used" in first.stderr, first.stderr
     for first_time in (True, False):  # other kernels than training needs, and then none
         regions = done("regionscope", "regions", "run/steps/000000003/weights.safetensors", "--json")
         assert json.loads(regions.stdout)["certificate"]["holds"] is True

@@ -32,7 +32,7 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class _Announcer(Listener):
-    """Says why a first call takes longer: once, and only if something of ours is compiled."""
+    """Says why a first call takes longer: once in a process, if something of ours is compiled in it."""
 
     def __init__(self) -> None:
         self.kept, self.said = True, False
@@ -42,10 +42,10 @@ class _Announcer(Listener):
         if self.said or not ours:
             return
         self.said = True
-        often = "once"
+        often = "each when it is first used: they are kept"
         if not self.kept:
             often = "in every process: numba found no folder to keep them in; NUMBA_CACHE_DIR can name one"
-        _log.warning("regionscope: compiling its kernels (up to a minute), %s", often)
+        _log.warning("regionscope: compiling kernels (up to a minute), %s", often)
 
     def on_end(self, event: Event) -> None:
         """Nothing is said of the end."""

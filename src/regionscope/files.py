@@ -146,6 +146,7 @@ def _array(file: BinaryIO, size: int) -> NDArray[Any]:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
+    """The table in a JSON file."""
     data = read_whole(path, most=TEXT)
     with reading(path):
         return json_table(data)

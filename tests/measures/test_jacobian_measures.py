@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.measures import complexity
+from regionscope.measures.directions import chosen_directions
 from regionscope.measures.draws import Draws
-from regionscope.measures.jacobians import Route, chosen_directions
 from regionscope.measures.rank import singular_values
+from regionscope.measures.routes import Route
 from regionscope.measures.tangents import gram_of, roots
 
 
@@ -386,6 +387,21 @@ def test_local_rank_is_the_number_of_large_singular_values(each: Case) -> None:
             large = (values >= limit) & (values > 1e-12)
             count = large.sum(dim=1) if eps else torch.linalg.matrix_rank(together)
             assert found[:, layer].tolist() == count.tolist()
+
+
+def test_measures_along_more_directions_than_are_taken_at_a_time() -> None:
+    torch.manual_seed(0)
+    first, last, x = nn.Linear(1100, 1050), nn.Linear(1050, 1200), torch.randn(2, 1100)
+    first.weight.data[0] = 0  # a unit without slope
+    z, before, behind = first(x).detach(), first.weight.detach().double(), last.weight.detach().double()
+    expected = [float((behind @ ((own > 0)[:, None] * before)).norm()) for own in z]
+    assert rs.total_variation(nn.Sequential(first, nn.ReLU(), last), x).per_point == pytest.approx(expected, rel=1e-4)
+    found = rs.boundary_distance(nn.Sequential(first, nn.ReLU()), x, differentiable=True)
+    nearest = (z / before.norm(dim=1)).abs()[:, 1:].amin(dim=1)
+    assert found.mean == pytest.approx(float(nearest.mean()), rel=1e-4) and found.tensor is not None
+    found.tensor.backward()
+    gradient = first.weight.grad
+    assert gradient is not None and gradient.isfinite().all() and gradient.any()
 
 
 def test_total_variation_is_the_norm_of_the_output_jacobian(each: Case) -> None:

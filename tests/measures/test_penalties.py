@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.measures.jacobians import Directions
+from regionscope.measures.directions import Directions
 from regionscope.measures.penalties import LOOKS
 
 SIGMA = 0.3

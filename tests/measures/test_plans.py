@@ -12,6 +12,7 @@ import regionscope as rs
 from regionscope.measures import plans
 from regionscope.measures.plans import Plan, planned_measures, usual_measures
 from regionscope.runs.watched import USUAL
+from regionscope.training.models import resnet18
 
 LARGE = {name: {**rs.MEASURES[name].defaults, **(rs.MEASURES[name].watching or {})} for name in USUAL}
 
@@ -44,6 +45,22 @@ def test_networks_of_the_papers_keep_their_defaults_however_slow_the_machine() -
         assert {name: {**how.options, "points": how.points} for name, how in plan.measures.items()} == {
             name: {"points": 300} | options for name, options in LARGE.items()
         }
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_perceptron_that_takes_longer_than_the_time_says_why() -> None:
+    text = rs.trace(mlp(4, 8, 8, 2), torch.zeros(1, 4)).describe(50)
+    assert "more than the 60 s: perceptrons of a usual size are measured as asked for" in text
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_residual_network_of_few_units_keeps_to_its_time() -> None:
+    net = rs.trace(resnet18(10, width=4).eval(), torch.zeros(1, 3, 8, 8))
+    assert net.units == 2176
+    for plan, seconds in zip(plans.usual_plans(net, 200, 600.0, 200.0), (600.0, 200.0), strict=True):
+        assert plan.changed and plan.seconds <= seconds
+    bounds = plans.planned_bounds(net, torch.zeros(50, 3, 8, 8), draws=None, seconds=600.0)
+    assert bounds.changed and bounds.seconds < bounds.whole
 
 
 @pytest.mark.usefixtures("slow")
@@ -148,4 +165,5 @@ def test_a_network_describes_itself_with_times() -> None:
     text = rs.trace(mlp(4, 8, 8, 2), torch.zeros(1, 4)).describe(50)
     for name in usual_measures():
         assert name in text
+    assert "local_region_count is taken if it is asked for: it takes as long as there are regions" in text
     assert "measured at 50 points" in text and "a record at 50 points" in text and text.count("s in all") == 2

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.measures import complexity
-from regionscope.measures.jacobians import chosen_directions
+from regionscope.measures.directions import chosen_directions
 from regionscope.measures.switches import DenseChain, dense_chain
 
 WIDTHS = (90, 70, 65, 66)

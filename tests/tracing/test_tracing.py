@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
 import regionscope as rs
+from regionscope.datasets.sets import mnist_sample
 from regionscope.tracing import operations
 from regionscope.tracing.forward import Forward
 from regionscope.tracing.undisturbed import evaluated
@@ -156,10 +157,28 @@ def test_a_printed_network_is_a_table() -> None:
     assert lines[2] == "Network(1 sites, 8 units, 1 layers, piecewise linear)"
 
 
-def test_verify_gives_no_verdict_on_a_boundary() -> None:
-    check = rs.trace(nn.ReLU(), torch.zeros(1, 1)).verify(torch.zeros(2, 1))
+def test_verify_gives_no_verdict_on_a_boundary_and_says_so() -> None:
+    net = rs.trace(nn.ReLU(), torch.zeros(1, 1))
+    check = net.verify(torch.zeros(2, 1))
     assert check.radius.tolist() == [0, 0]
     assert not check.holds
+    assert repr(check).startswith("Affinity(verdict: none; reason: all 2 points lie on boundaries of ':0', inside no")
+    some = net.verify(torch.tensor([[0.0], [1.0]]))
+    assert some.holds
+    assert some.reason == "affine to rounding at 1 of 2 points; the others lie on boundaries of ':0', inside no region"
+
+
+def test_verify_says_what_is_not_affine() -> None:
+    check = rs.trace(nn.GELU(), torch.zeros(1, 1), allow_smooth=True).verify(torch.ones(3, 1))
+    assert "verdict: does not hold; reason: not affine at 3 of 3 points: the defect is up to 0." in repr(check)
+
+
+def test_verify_of_images_with_a_blank_background_says_where_competitors_tie() -> None:
+    x = mnist_sample()[0][:4]
+    check = rs.trace(nn.Sequential(nn.Conv2d(1, 2, 5), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(288, 10)), x).verify(x)
+    assert check.radius.tolist() == [0] * 4 and not check.holds
+    assert "all 4 points lie on boundaries of '1:0/1', '1:0/2', inside no region: there is" in check.reason
+    assert rs.trace(nn.MaxPool2d(2), x).verify(x + 0.01 * torch.rand_like(x)).holds, "as the advice is"
 
 
 # what it takes

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.measures.directions import MOST_DIRECTIONS, MOST_UNIT_VECTORS
 
 
 class Average(nn.Module):
@@ -182,9 +183,9 @@ def test_crossings_parallel() -> None:
 @torch.no_grad()
 def test_large_inputs() -> None:
     torch.manual_seed(0)
-    x = torch.randn(1, 3, 128, 128)
-    assert x[0].numel() > 16384
-    for first, units in ((nn.Conv2d(3, 1, 8, stride=32), 16), (nn.Conv2d(3, 4, 4, stride=4), 4096)):
+    x = torch.randn(1, 3, 76, 76)
+    assert x[0].numel() > MOST_UNIT_VECTORS and 16 < MOST_DIRECTIONS < 1444
+    for first, units in ((nn.Conv2d(3, 1, 8, stride=22), 16), (nn.Conv2d(3, 4, 4, stride=4), 1444)):
         model = nn.Sequential(
             first, nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * len(first.weight), 2)
         )
@@ -192,7 +193,7 @@ def test_large_inputs() -> None:
         assert z.numel() == units
         assert rs.boundary_distance(model, x).mean == pytest.approx(float((z.abs() / norms).min()), rel=1e-4)
         assert rs.certified_radius(model, x, model(x).argmax(dim=1)).mean > 0
-    small = nn.Sequential(nn.Conv2d(3, 1, 8, stride=32), nn.ReLU())
+    small = nn.Sequential(nn.Conv2d(3, 1, 8, stride=22), nn.ReLU())
     assert rs.local_rank(small, x, eps=0.1).per_point.tolist() == [16]
 
 

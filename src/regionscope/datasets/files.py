@@ -79,6 +79,7 @@ def _member(archive: Path, name: str) -> bytes:
 
 
 def checked(data: bytes, file: DataFile, path: Path) -> bytes:
+    """What was read from a path, if it is what the file holds; otherwise an error."""
     found = sha256(data).hexdigest()
     if found != file.sha256:
         raise DamagedData(

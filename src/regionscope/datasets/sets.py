@@ -115,6 +115,7 @@ def _noisy_labels(labels: Tensor, share: float, data: Dataset, seed: int) -> Ten
 
 
 def shaped(split: Split, flat: bool = False, normalise: tuple[float, float] | None = None) -> Split:
+    """Inputs as floats, bytes as those in [0, 1], then normalised and made vectors if asked for; and their targets."""
     x, y = split
     x = x.float() / 255 if x.dtype == torch.uint8 else x
     if normalise is not None:
@@ -237,26 +238,27 @@ def _modular_addition(root: Path, seed: int) -> Dataset:
 
 
 def _bunny_picture(root: Path, seed: int) -> Dataset:
-    """A grey picture of the Stanford bunny (LC figure 1): 64 × 64 pixels to train on, their corners to test."""
+    """A grey picture of the Stanford bunny (LC figure 1)."""
     shape = bunny.mesh(root)
-    train, test = (
-        (torch.from_numpy(points).float(), torch.from_numpy(bunny.shades(points, *shape)).float()[:, None])
-        for points in (bunny.grid(64), bunny.grid(64, shift=0.0))
-    )
-    return Dataset("bunny", train, test, ())
+    return _pixels("bunny", lambda points: bunny.shades(points, *shape))
 
 
 def _bump(root: Path, seed: int) -> Dataset:
-    """exp(-|x - c|² / 2 w²) on [0, 1]², curved around c, flat elsewhere (for PD figure 2); points as of the bunny."""
+    """exp(-|x - c|² / 2 w²) on [0, 1]², curved around c, flat elsewhere (for PD figure 2)."""
     centre, w = np.array([0.4, 0.6]), 0.12
+    return _pixels("bump", lambda points: np.exp(-((points - centre) ** 2).sum(axis=1) / (2 * w * w)))
+
+
+def _pixels(name: str, shades: Callable[[np.ndarray], np.ndarray]) -> Dataset:
+    """A function on [0, 1]²: at the centres of 64 × 64 pixels to train on, at their corners to test."""
     train, test = (
-        (torch.from_numpy(x).float(), torch.from_numpy(np.exp(-((x - centre) ** 2).sum(axis=1) / (2 * w * w))).float())
-        for x in (bunny.grid(64), bunny.grid(64, shift=0.0))
+        (torch.from_numpy(points).float(), torch.from_numpy(shades(points)).float()[:, None])
+        for points in (bunny.grid(64), bunny.grid(64, shift=0.0))
     )
-    return Dataset("bump", (train[0], train[1][:, None]), (test[0], test[1][:, None]), ())
+    return Dataset(name, train, test, ())
 
 
-def _image_folder(path: str | Path, *, side: int = 32, seed: int = 0) -> Dataset:
+def _image_folder(path: str | Path, *, side: int, seed: int) -> Dataset:
     """Images in folders by class, fitted to side × side pixels in colour.
 
     Either PATH/train/CLASS/… with PATH/test/CLASS/… or PATH/val/CLASS/…, or PATH/CLASS/…, of which every fifth image,

@@ -37,9 +37,9 @@ def map(
     with closing(_all_ended(tasks, engine)) as every:  # whatever stops it, it leaves no process behind
         for ended in tqdm(every, total=len(items), desc="tasks", disable=not show_progress or len(items) < 2):
             found[ended.place] = ended
-    failures = {told[place]: found[place].error for place in sorted(found) if found[place].error is not None}
+    failures = {told[place]: error for place in sorted(found) if (error := found[place].error) is not None}
     if failures:
-        raise TasksFailed({name: error for name, error in failures.items() if error}, len(items) - len(failures))
+        raise TasksFailed(failures, len(items) - len(failures))
     return [found[place].value for place in range(len(items))]
 
 

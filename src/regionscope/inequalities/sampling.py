@@ -11,6 +11,7 @@ from regionscope.inequalities.chains import AffineChain
 from regionscope.machine import points_at_once
 from regionscope.measures.complexity import gaussian
 from regionscope.measures.costs import LOOKS
+from regionscope.measures.directions import chosen_directions, tangent_floats
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import (
     good_as_it_stands,
@@ -18,8 +19,8 @@ from regionscope.measures.good import (
     standing,
     usual_slopes,
 )
-from regionscope.measures.jacobians import Route, chosen_directions, tangent_floats
 from regionscope.measures.rank import ranks
+from regionscope.measures.routes import Route
 from regionscope.progress import tqdm
 from regionscope.tracing.network import Network, piece
 

@@ -74,6 +74,6 @@ def _measured_part(module: nn.Module, network: Choice | None) -> Model:
 
 
 def _single_numbers(scalars: Mapping[str, Any]) -> dict[str, float]:
-    """What of it is a single number, "step" aside."""
+    """What of it is a single number; the monitor has a "step" and a "self" of its own."""
     single = {n: v for n, v in scalars.items() if not isinstance(v, Tensor) or v.numel() == 1}
     return {n: float(v) for n, v in single.items() if isinstance(v, int | float | Tensor) and n not in ("step", "self")}

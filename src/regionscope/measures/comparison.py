@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from regionscope.measures.complexity import local_complexity
-from regionscope.measures.crossings import Crossings, boundary_crossings
+from regionscope.measures.crossings import boundary_crossings
 from regionscope.measures.region_count import local_region_count
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
@@ -60,7 +60,6 @@ def compare_complexities(
     if len(points) < 3:
         raise ValueError(f"a rank correlation needs at least 3 points, got {len(points)}")
     crossings = boundary_crossings(net, points, radius=radius, directions=directions, generator=generator)
-    assert isinstance(crossings, Crossings)
     measures = (
         local_complexity(net, points, sigma=sigma, draws=draws, generator=generator),
         crossings,

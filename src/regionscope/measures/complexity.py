@@ -8,14 +8,15 @@ import torch
 from torch import Tensor
 
 from regionscope.machine import points_at_once
+from regionscope.measures.directions import Directions, chosen_directions, tangent_floats
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights, usual_slopes
-from regionscope.measures.jacobians import Directions, Route, chosen_directions, tangent_floats
 from regionscope.measures.penalties import drawn_once
+from regionscope.measures.routes import Route
 from regionscope.measures.switches import DenseChain, dense_chain
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
-from regionscope.tracing.given import network_and_points, points_kept_at_once
+from regionscope.tracing.given import check_bends, network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, Site
 from regionscope.types import Data, Model
 
@@ -53,8 +54,7 @@ def local_complexity(
     `good=False` leaves the indicator out, an upper bound (LC eq. 39-40); `density=False` leaves rho out (LC eq. 41);
     `weight_noise` draws noise on the weights as well (LC Fig. 5). Estimated; exact if no noise has to be drawn and the
     method is. `method` is "gram", "jacobian" (both exact) or "random", which takes so many `directions` (32) at each
-    point; "auto", the default, is exact if that fits into memory; see `jacobians`. Without a
-    `generator` calls differ.
+    point; "auto", the default, is exact if that fits into memory; see `directions`. Without a `generator` calls differ.
 
     With `differentiable` the result carries gradients to the parameters, in `tensor`: those with the patterns of all
     units held fixed, as torch has them. Unless `draws`, `method` or `directions` are told, it is then made for a
@@ -118,12 +118,12 @@ def noisy_densities(
         # points whose noise is drawn together
         together = max(at_once, min(ORDERED, points_at_once(net.units, floats=FLOATS_AT_ONCE)))
         together = quick.at_once(batch_size) if quick else together
-        routes = routes_of(net, along, scales, pairs, weight_noise, numbers)
+        routes = _routes_of(net, along, scales, pairs, weight_noise, numbers)
         usual = {id(n): usual_slopes(n) for n in {id(r.net): r.net for r in routes}.values()} if good else {}
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
         for x in points.split(together):
             rounds = _all_rounds(quick, x, scales, usual.get(id(net)), density, pairs, numbers) if quick else [
-                one_round(route, x, scales, usual.get(id(route.net)), density, antithetic, number, numbers, at_once)
+                _one_round(route, x, scales, usual.get(id(route.net)), density, antithetic, number, numbers, at_once)
                 for number, route in enumerate(routes)
             ]  # fmt: skip
             layers.append(torch.stack([net.by_layer(one) for one in rounds]))
@@ -145,7 +145,7 @@ def complexity_density(
     return local_complexity(model, points, sigma=sigma, **options)  # type: ignore[arg-type]
 
 
-def routes_of(
+def _routes_of(
     net: Network, along: Directions, scales: list[float], rounds: int, weight_noise: bool, numbers: Draws
 ) -> list[Route]:
     """The way through the network in every round: one for all, or each with noise on the weights."""
@@ -156,7 +156,7 @@ def routes_of(
     return [Route(one, chosen_directions(one, along.method, len(along.vectors))) for one in noisy]
 
 
-def one_round(
+def _one_round(
     route: Route, x: Tensor, scales: list[float], usual: list[Tensor] | None, density: bool, antithetic: bool,
     number: int, numbers: Draws, at_once: int,
 ) -> Tensor:  # fmt: skip
@@ -176,7 +176,7 @@ def one_round(
         along = None if vectors is None else vectors[rows].transpose(0, 1)
         parts.append(unit_densities(route, x[rows], scales, [d[rows] for d in noise], density, along))
     weights = [torch.cat(site)[order.argsort()] for site in zip(*parts, strict=True)]
-    found = summed(weights) if usual is None else good_sums(route.net, x, noise, weights, chosen, usual)
+    found = _summed(weights) if usual is None else _good_sums(route.net, x, noise, weights, chosen, usual)
     return found.view(2 if antithetic else 1, -1, found.shape[1]).mean(dim=0)
 
 
@@ -200,9 +200,9 @@ def _all_rounds(
     if usual is not None:
         chosen = torch.cat([torch.stack(uniform)[..., side::2].flatten(0, 1) for side in (0, 1)])
         everywhere = x.expand(2 * rounds, *x.shape).flatten(0, 1)
-        sums = good_sums(net, everywhere, [d.flatten(0, 1) for d in noise], weights, chosen, usual)
+        sums = _good_sums(net, everywhere, [d.flatten(0, 1) for d in noise], weights, chosen, usual)
     else:
-        sums = summed(weights)
+        sums = _summed(weights)
     return list(sums.view(2, rounds, len(x), -1).mean(dim=0))
 
 
@@ -213,12 +213,12 @@ def _drawn(net: Network, x: Tensor, scales: list[float], number: int, numbers: D
     return noise, torch.stack([numbers.uniform((number, i, 1), x) for i in range(2 * len(sites))], dim=1)
 
 
-def summed(weights: list[Tensor]) -> Tensor:
+def _summed(weights: list[Tensor]) -> Tensor:
     """The sums over breakpoints of weights (n, breakpoints, units) a site, (n, units)."""
     return torch.cat([w.sum(dim=1) for w in weights], dim=1)
 
 
-def good_sums(
+def _good_sums(
     net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor, usual: list[Tensor]
 ) -> Tensor:
     """The same over good units. `chosen` (n, sites) pick the unit of each site whose goodness is looked at closely.
@@ -254,13 +254,13 @@ def _weighted(slopes: Tensor, z: Tensor, site: Site, scale: float, density: bool
 
 
 def gaussian(z: Tensor, sigma: float) -> Tensor:
+    """The density of N(0, sigma^2) at z."""
     return torch.exp(-0.5 * (z / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
 
 
 def per_layer_scales(sigma: float | Sequence[float], net: Network) -> list[float]:
     """The standard deviation of the noise for each site."""
-    if not net.sites:
-        raise ValueError("the network has no activation sites: nothing bends")
+    check_bends(net)
     layers = [float(s) for s in sigma] if isinstance(sigma, Sequence) else [float(sigma)] * net.layers
     if len(layers) != net.layers:
         raise ValueError(f"sigma must be one number or {net.layers}, one a layer; got {len(layers)}")

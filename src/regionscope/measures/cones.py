@@ -19,12 +19,12 @@ from torch import Tensor
 from regionscope.geometry.modular import remainders
 from regionscope.geometry.pieces import pieces
 from regionscope.geometry.rounding import CHOICES, DENSE, LINEAR, MOVES, NORMS, norm_constants
-from regionscope.measures.jacobians import without_shift
 from regionscope.measures.noise import constant_in_their_regions, told, value_errors
+from regionscope.measures.routes import without_shift
 from regionscope.tracing.lifting import Shape, lifted
 from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.operations import linear_arguments
-from regionscope.tracing.steps import Step, indices
+from regionscope.tracing.steps import Step
 from regionscope.types import Indices
 
 ONE_SIGN = (MOVES | CHOICES | LINEAR | DENSE.keys()) - {"lerp"}  # what entries are multiplied by are constants
@@ -144,8 +144,7 @@ class _Spreading:
         self, step: Step, live: Sequence[int], values: Mapping[int, Any], shapes: Mapping[int, Shape]
     ) -> list[Any]:
         """|A| e for each of the values that an operation takes by a matrix A; no bound if that is not known."""
-        names = {name for name, a in step.named.items() if any(i in live for i in indices(a))}
-        group = linear_arguments(step, names) if step.name in ONE_SIGN else None
+        group = linear_arguments(step, step.holding(live)) if step.name in ONE_SIGN else None
         if not group:
             off = torch.stack([values[i].flatten(1).any(dim=1) for i in live]).any(dim=0)
             bound = torch.where(off, torch.inf, 0.0).double()

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from regionscope.measures.directions import MOST_DIRECTIONS, affine_width
 from regionscope.measures.good import good_as_it_stands
-from regionscope.measures.jacobians import MOST_DIRECTIONS, affine_width
 from regionscope.tracing.network import Network
 
 TANGENT = 1.5  # forward passes that a tangent of all values costs, beside them
@@ -96,7 +96,7 @@ def bounds_effort(net: Network, options: Mapping[str, Any]) -> Effort:
 
 
 def _drawn(net: Network, options: Mapping[str, Any]) -> bool:
-    """Whether directions are drawn; see `jacobians.chosen_directions`."""
+    """Whether directions are drawn; see `directions.chosen_directions`."""
     return options["method"] == "random" or (options["method"] == "auto" and _tangents(net) > MOST_DIRECTIONS)
 
 

@@ -187,7 +187,7 @@ class Tally:
         told = bundle.passage.net.piecewise_linear and bundle.passage.net.dtype is torch.float64
         doubtful, scale = np.zeros(n, bool), bundle.points.flatten(1).norm(dim=1).cpu().double().numpy()
         for site, low, high, some in bundle.seen(self.radius, include_centre=self.include_centre, watched=watched):
-            crossed = between(low, high, site)
+            crossed = _between(low, high, site)
             if told:
                 size = np.maximum(np.abs(low), np.abs(high))
                 scale = np.maximum(scale, np.linalg.norm(size, axis=1))
@@ -231,10 +231,10 @@ class Tally:
 
 def crossing_mask(vertices: Tensor, site: Site) -> NDArray[np.bool_]:
     """Which breakpoints each unit has vertices (n, 2P, units) on both sides of: (n, breakpoints, units)."""
-    return between(*extremes(vertices), site)
+    return _between(*extremes(vertices), site)
 
 
-def between(low: Floats, high: Floats, site: Site) -> NDArray[np.bool_]:
+def _between(low: Floats, high: Floats, site: Site) -> NDArray[np.bool_]:
     """Which breakpoints lie between two values of each unit: (n, breakpoints, units).
 
     Competitors that are equal do not switch: where both are a closed ReLU's 0, it is that ReLU that bends.

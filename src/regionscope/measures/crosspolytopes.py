@@ -22,10 +22,9 @@ from torch import Tensor
 
 from regionscope.compiling import njit
 from regionscope.machine import in_threads
-from regionscope.measures.jacobians import DENSE, dense
+from regionscope.measures.routes import DENSE, dense
 from regionscope.tracing.program import Program
 from regionscope.tracing.schemas import aten
-from regionscope.tracing.steps import indices
 
 LONGER = 1 + 1e-4  # for what rounding takes off a length
 ROUNDINGS = {torch.float32: 2.0, torch.float64: 64.0}  # a value below so many of them may have the wrong sign
@@ -43,18 +42,18 @@ class Layer(NamedTuple):
 
 def dense_layers(parts: Sequence[Program]) -> tuple[Layer, ...]:
     """The layers between sites, if the first part of a network is nothing and each other a ReLU and a dense layer."""
-    layers = tuple(layer for part in parts[1:] if (layer := dense_layer(part)))
+    layers = tuple(layer for part in parts[1:] if (layer := _dense_layer(part)))
     return layers if parts and not parts[0].steps and len(layers) == len(parts) - 1 else ()
 
 
-def dense_layer(part: Program) -> Layer | None:
+def _dense_layer(part: Program) -> Layer | None:
     """The layer behind the ReLU, if the part is nothing else."""
     operations = [step.operation for step in part.steps]
     if len(operations) != 2 or operations[0] is not aten.relu.default or operations[1] not in DENSE:
         return None
     relu, product = part.steps
     constants, bias = part.constants, product.named["self"] if product.operation is aten.addmm.default else None
-    live = {name for name, a in product.named.items() if not part.shapes.keys().isdisjoint(indices(a))}
+    live = product.holding(part.shapes)
     if len(part.outputs) != 1 or not dense(product, live, part) or product.used.isdisjoint(relu.results):
         return None
     weights = constants[product.named[DENSE[product.operation][1]].index]
@@ -106,14 +105,14 @@ def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Te
         part = slice(start, start + at_once)
         own = spokes if len(spokes) == 1 else spokes[part]
         about = centres[part].numpy(), own, size[part].numpy(), widths, flat, ROUNDINGS[centres.dtype]
-        fill_extremes(*about, Extremes(*(a[part] for a in found)))
+        _fill_extremes(*about, Extremes(*(a[part] for a in found)))
 
     list(in_threads(fill, range(0, n, at_once)))
     return found
 
 
 @njit(cache=True, nogil=True)
-def fill_extremes(centres, spokes, size, widths, layers, roundings, found):
+def _fill_extremes(centres, spokes, size, widths, layers, roundings, found):
     P, k, dtype = spokes.shape[2], 16 * (widths.max() // 16 + 1), centres.dtype
     work = Work(
         np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, np.int64), np.zeros((k, 2 * P), dtype),
@@ -122,14 +121,14 @@ def fill_extremes(centres, spokes, size, widths, layers, roundings, found):
     )  # fmt: skip
     for q in range(len(centres)):
         error = roundings * np.finfo(dtype).eps * size[q]
-        count = enter(work, centres[q], spokes[q if len(spokes) > 1 else 0], error)
+        count = _enter(work, centres[q], spokes[q if len(spokes) > 1 else 0], error)
         switched, unit, weight = 0, 0, 0
         for layer in range(len(widths)):
             inputs, after = widths[layer], unit + widths[layer]
             low, high = found.low[q, unit:after], found.high[q, unit:after]
             low[:] = work.value[:inputs]
             high[:] = work.value[:inputs]
-            opened, switched, radius, doubtful = leave(work, count, switched, low, high)
+            opened, switched, radius, doubtful = _leave(work, count, switched, low, high)
             found.doubtful[q] |= doubtful
             if layer + 1 < len(widths):
                 outputs = widths[layer + 1]
@@ -137,13 +136,13 @@ def fill_extremes(centres, spokes, size, widths, layers, roundings, found):
                 weights = layers.weights[weight : weight + inputs * outputs].reshape(inputs, outputs)
                 biases, lengths = layers.biases[start:stop], layers.lengths[start:stop]
                 last = layer + 2 == len(widths)
-                count, error = choose(work, opened, radius, error, weights, biases, lengths, roundings, last)
-                multiply(work, weights, opened, count, P + min(P, switched))
+                count, error = _choose(work, opened, radius, error, weights, biases, lengths, roundings, last)
+                _multiply(work, weights, opened, count, P + min(P, switched))
                 unit, weight = after, weight + inputs * outputs
 
 
 @njit(cache=True, nogil=True)
-def enter(work, centre, spokes, error):
+def _enter(work, centre, spokes, error):
     """How many units of the first layer are looked at: those that are open at a vertex."""
     count = 0
     for i in range(len(centre)):
@@ -158,7 +157,7 @@ def enter(work, centre, spokes, error):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def leave(work, count, switched, low, high):
+def _leave(work, count, switched, low, high):
     """What leaves the units that are looked at; the extremes of those that may switch.
 
     How many are open somewhere, how many have switched by now, the radius R, and whether a sign is doubtful.
@@ -212,7 +211,7 @@ def leave(work, count, switched, low, high):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def choose(work, opened, radius, error, weights, biases, lengths, roundings, last):
+def _choose(work, opened, radius, error, weights, biases, lengths, roundings, last):
     """The c of the next layer, how many of its units are looked at, and how much its values are rounded.
 
     In the last layer only those that may switch are looked at.
@@ -237,7 +236,7 @@ def choose(work, opened, radius, error, weights, biases, lengths, roundings, las
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def multiply(work, weights, opened, count, columns):
+def _multiply(work, weights, opened, count, columns):
     """The parts of the units that are looked at, four units and two columns at a time."""
     padded = 16 * (-(-opened // 16))
     p0, p1, p2, p3 = work.picked[0], work.picked[1], work.picked[2], work.picked[3]

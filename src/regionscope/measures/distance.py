@@ -16,8 +16,8 @@ from regionscope.geometry.predicates import EPS, ROUNDING
 from regionscope.machine import points_at_once
 from regionscope.measures.classification import checked_labels, label_leads
 from regionscope.measures.cones import Cones, cones
+from regionscope.measures.directions import Directions, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.good import good_masks, usual_slopes
-from regionscope.measures.jacobians import Directions, Routes, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.noise import (
     constant_in_their_regions,
     exact_numbers,
@@ -25,6 +25,7 @@ from regionscope.measures.noise import (
     proved_value_errors,
     slope_errors,
 )
+from regionscope.measures.routes import Routes
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
@@ -147,7 +148,8 @@ def _dual_norms(tangents: Tensor, along: Directions, norm: str) -> Tensor:
 def _joint_norms(a: Tensor, b: Tensor, norm: str) -> Tensor:
     """The norms of vectors from those of two parts of them."""
     if norm == "l2":
-        return torch.hypot(a, b)
+        both: Tensor = torch.linalg.vector_norm(torch.stack([a, b]), dim=0)  # differentiable at zero, as hypot is not
+        return both
     return torch.maximum(a, b) if norm == "l1" else a + b
 
 

@@ -7,7 +7,7 @@ import torch
 
 from regionscope.geometry.planes import Plane
 from regionscope.measures.complexity import noisy_densities, per_layer_scales
-from regionscope.measures.jacobians import Directions
+from regionscope.measures.directions import Directions
 from regionscope.points import as_tensor
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network

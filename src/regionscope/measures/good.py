@@ -80,7 +80,7 @@ def usual_slopes(net: Network) -> list[Tensor]:
     if not net.sites:
         return []
     generator = torch.Generator().manual_seed(0)
-    program = _still(net.program.pruned([*net.exits, net.output]))
+    program = net.program.pruned([*net.exits, net.output]).still()
     seen: dict[int, Tensor] = {}
 
     def on_value(value: int, tensor: Tensor) -> Tensor | None:
@@ -198,7 +198,7 @@ def standing(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor]) 
     cut = {site.exit: program.segments([site.exit]) for site in net.sites if not good_as_it_stands(net, site)}
     kept = {*net.exits, *(value for before, _ in cut.values() for value in before.outputs)}
     masks, values = _masks_and_values(net, x, noise, usual, kept)
-    behind = {value: _still(after) for value, (_, after) in cut.items()}
+    behind = {value: after.still() for value, (_, after) in cut.items()}
     needed = {value: before.outputs for value, (before, _) in cut.items()}
     return Standing(net, x, noise, usual, masks, values, behind, needed)
 
@@ -228,7 +228,7 @@ def _masks_and_values(
 
     with torch.enable_grad():
         start = {0: x.detach().requires_grad_()[:, None]}
-        program = _still(net.program.pruned([*net.entries, *net.exits, net.output]))
+        program = net.program.pruned([*net.entries, *net.exits, net.output]).still()
         out = _generic_output(net, program, start, noise, on_value)
         leaving = [seen[e] for e in net.exits]
         slopes = _slopes(out, leaving, retain_graph=zeros)
@@ -353,8 +353,3 @@ def moving(outputs: Tensor, values: list[Tensor]) -> list[Tensor]:
     The graph stays.
     """
     return [g != 0 for g in _slopes(_generic_sum(outputs), values, retain_graph=True)]
-
-
-def _still(program: Program) -> Program:
-    """The same; no weight takes part in its gradients."""
-    return replace(program, held={i: c.detach() for i, c in program.constants.items()})

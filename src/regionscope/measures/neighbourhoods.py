@@ -288,6 +288,7 @@ def _checked_frame(frame: Tensor, dimension: int) -> Tensor:
 
 
 def checked_radius(radius: float) -> float:
+    """The radius of neighbourhoods, if there are such; otherwise an error."""
     if not 0 < radius < math.inf:
         raise ValueError(f"radius must be positive and finite, got {radius}")
     return float(radius)

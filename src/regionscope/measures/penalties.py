@@ -19,7 +19,7 @@ from torch import Tensor
 
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights, moving, usual_slopes
-from regionscope.measures.jacobians import Following
+from regionscope.measures.routes import Following
 from regionscope.measures.tangents import Tangent
 from regionscope.tracing.network import Network, as_rows
 
@@ -78,7 +78,7 @@ def _one_pass(net: Network, x: Tensor, u: Tensor, noise: list[Tensor], good: boo
     """Every site as one pass with noise meets it along the directions u (n, d); then back from the output, if asked."""
     met: dict[int, tuple[Tensor, Tensor]] = {}
     leaving: dict[int, Tensor] = {}
-    program = net.program.pruned([*net.entries, net.output]) if good else net._site_program
+    program = net.program.pruned([*net.entries, net.output]) if good else net.program.pruned(net.entries)
     following = Following(program, {0: Tangent(u[None])}, set(net.exits), {})
     shifted = net.noisy_entries([d.expand(len(x), -1) for d in noise])
 

@@ -10,12 +10,15 @@ import torch
 from torch import Tensor
 
 from regionscope.measures.costs import bounds_effort
-from regionscope.measures.jacobians import affine_width
+from regionscope.measures.directions import affine_width
+from regionscope.measures.routes import dense
 from regionscope.measures.table import MEASURES, Measure
 from regionscope.tables import aligned
 from regionscope.tracing.network import Network
 
-SMALL = 1 << 21  # numbers in the gradients of all units: networks with no more are measured as asked for
+SMALL = 1 << 21  # numbers in the gradients of all units: perceptrons with no more are measured as asked for
+MIXING = frozenset("mm addmm bmm baddbmm addbmm convolution".split())  # what is most of the work in other networks
+UNPLANNED = {"local_region_count": "it takes as long as there are regions, and how many there are nobody knows before"}
 ENOUGH = 64  # points that are worth more than a better number at each
 FEWEST = 2  # points: fewer have no standard error
 TIMED = 1 << 18  # units of all points of the forward pass that is timed
@@ -83,6 +86,8 @@ class Plan:
         if self.changed and self.limit is not None:
             aim = "to keep within" if self.seconds <= self.limit else "more than the"
             end += f", {aim} {self.limit:g} s; as asked for it would take about {self.whole:.0f} s"
+        elif self.limit is not None and self.seconds > self.limit:
+            end += f", more than the {self.limit:g} s: perceptrons of a usual size are measured as asked for"
         return f"{aligned(rows)}\n{end}"
 
 
@@ -101,8 +106,8 @@ def planned_measures(
     `measures` are the options that they would be taken with; `points` among them is how many of each set are looked at.
     Those that are `given` stay as they are. Others are chosen if the time is too short: there are fewer points, and
     random directions take the place of all directions. No number means anything else by that, only its error is larger.
-    If the measures are `optional`, those are left out that cannot be taken at two points. A small network is measured
-    as asked for, however long it takes.
+    If the measures are `optional`, those are left out that cannot be taken at two points. A perceptron of a usual size
+    is measured as asked for, however long it takes: what is found of it does not depend on the machine.
 
     Times come from the cost of each measure in forward passes, and from one that is timed here, at some of the points.
     """
@@ -153,11 +158,9 @@ def usual_plans(net: Network, points: int, seconds: float, seconds_per_record: f
 
 
 def usual_measures(labels: bool = True) -> list[str]:
-    """The measures that are taken if none is named: all but counts of regions, whose cost nobody knows beforehand."""
+    """The measures that are taken if none is named: all but those whose cost nobody knows beforehand."""
     return [
-        name
-        for name, measure in MEASURES.items()
-        if name != "local_region_count" and (labels or not measure.needs_labels)
+        name for name, measure in MEASURES.items() if name not in UNPLANNED and (labels or not measure.needs_labels)
     ]
 
 
@@ -242,7 +245,15 @@ def _number(sizes: list[int], points: int) -> int:
 
 
 def _is_small(net: Network) -> bool:
-    return net.units * min(affine_width(net), math.prod(net.input_shape)) <= SMALL
+    """Whether it is a perceptron of a usual size.
+
+    The gradients of its units tell what dense layers cost. A convolution does far more with as many of them.
+    """
+    if net.units * min(affine_width(net), math.prod(net.input_shape)) > SMALL:
+        return False
+    program = net.program.folded()
+    mixing = [step for step in program.steps if step.name in MIXING]
+    return all(dense(step, step.holding(program.shapes), program) for step in mixing)
 
 
 @torch.no_grad()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regionscope.machine import points_at_once
+from regionscope.measures.directions import chosen_directions, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.draws import Draws
-from regionscope.measures.jacobians import Routes, chosen_directions, exact_directions, tangent_floats, unit_directions
 from regionscope.measures.krylov import Jacobian, counted_singular_values
 from regionscope.measures.noise import slope_errors
+from regionscope.measures.routes import Routes
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
-from regionscope.tracing.given import network_and_points, points_kept_at_once
+from regionscope.tracing.given import check_bends, network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
 
@@ -82,10 +83,8 @@ def _estimated_rank(
     show_progress: bool,
 ) -> Estimate:  # fmt: skip
     """The local rank from few products with each Jacobian."""
-    if not net.sites:
-        raise ValueError("the network has no activation sites: nothing bends")
-    program = net.program.folded().pruned(net.entries)
-    program = replace(program, held={i: c.detach() for i, c in program.constants.items()})
+    check_bends(net)
+    program = net.program.folded().pruned(net.entries).still()
     found = []
     at_once = max(1, points_kept_at_once(net, batch_size) // (1 if batch_size else 4))  # two graphs, and a basis
     for part in tqdm(points.split(at_once), desc="local rank", disable=not show_progress):
@@ -106,6 +105,7 @@ def _estimated_rank(
 
 
 def ranks(spectrum: Tensor, eps: float, relative: bool) -> Tensor:
+    """How many of the singular values (n, k), largest first, are at least eps, or that share of the largest: (n,)."""
     largest = spectrum[:, :1]
     rounding = largest * max(spectrum.shape[1], 1) * torch.finfo(spectrum.dtype).eps
     threshold = eps * largest if relative else torch.full_like(largest, eps)
@@ -197,8 +197,7 @@ def _jacobian_batches(
     net: Network, points: Tensor, *, method: str, batch_size: int | None, show_progress: bool
 ) -> Iterator[list[Tensor]]:
     """What has the singular values of the Jacobian of each site, (n, directions, units), batch by batch."""
-    if not net.sites:
-        raise ValueError("the network has no activation sites: nothing bends")
+    check_bends(net)
     if method == "auto":
         along = exact_directions(net)
     else:

@@ -12,7 +12,7 @@ from regionscope.measures.neighbourhoods import is_lost
 from regionscope.progress import tqdm
 from regionscope.results import Share
 from regionscope.tracing.given import network_and_points, points_kept_at_once
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Array, Data, Model
 
 Attack = Callable[[Outputs, Tensor, Tensor], Tensor]  # network, points, labels -> attacked points
@@ -90,8 +90,7 @@ def _built_in_attack(settings: Settings, points: Tensor, generator: torch.Genera
 
 def _outputs(net: Network) -> Outputs:
     """The outputs of a network as rows (n, k), with gradients."""
-    program = net.program.pruned([net.output])
-    return lambda x: program.run(x)[0].reshape(len(x), -1)
+    return lambda x: as_rows(net.outputs(x))
 
 
 @torch.no_grad()

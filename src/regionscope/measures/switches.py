@@ -22,8 +22,9 @@ from torch import Tensor
 from regionscope.compiling import njit
 from regionscope.machine import in_threads, points_at_once
 from regionscope.measures.crosspolytopes import Layer
-from regionscope.measures.jacobians import Directions, Route
+from regionscope.measures.directions import Directions
 from regionscope.measures.neighbourhoods import Passage, passage
+from regionscope.measures.routes import Route
 from regionscope.tracing.network import Network
 
 FEW = 64  # directions; with fewer, the gradients themselves are as fast,

@@ -9,18 +9,17 @@ import torch
 from torch import Tensor
 
 from regionscope.machine import points_at_once
-from regionscope.measures.draws import Draws
-from regionscope.measures.jacobians import (
+from regionscope.measures.directions import (
     MOST_DIRECTIONS,
-    Route,
     affine_width,
-    behind_first_part,
     chosen_directions,
     exact_directions,
     parted,
     row_space,
     tangent_floats,
 )
+from regionscope.measures.draws import Draws
+from regionscope.measures.routes import Routes, behind_first_part
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points, points_kept_at_once
@@ -74,23 +73,13 @@ def total_variation(
             at_once = points_kept_at_once(net, batch_size)
             way = _Way.through(net)
             batches = tqdm(points.split(at_once), **bar)
-            parts = [_reverse_norms(net, way, x, target, differentiable) for x in batches]
+            parts = [_reverse_norms(way, x, target, differentiable) for x in batches]
             exact = True
         else:
             along = exact_directions(net) if method == "auto" else chosen_directions(net, method, directions)
-            route, numbers, exact = Route(net, along, output=True), Draws(generator), along.exact
-            parts = []
+            routes, numbers, exact = Routes(net, along, output=True), Draws(generator), along.exact
             at_once = points_at_once(tangent_floats(net, along), batch_size)
-            for x in tqdm(points.split(at_once), **bar):
-                vectors = None if exact else along.drawn(x, (0,), numbers).transpose(0, 1)
-                outputs = as_rows(net.outputs(x))
-                chosen = _target_rows(route.follow(x, vectors=vectors).movedim(2, 0), outputs, target)
-                if not exact and len(chosen) > 1:
-                    raise ValueError(
-                        "random directions give no unbiased norm of several outputs together; leave method out, which"
-                        " is exact, name a target, or say method='combinations'"
-                    )
-                parts.append(torch.linalg.vector_norm(along.norms(chosen.movedim(0, 2)), dim=1))
+            parts = [_forward_norms(routes, x, target, numbers) for x in tqdm(points.split(at_once), **bar)]
     found = torch.cat(parts)
     return Estimate(
         "total variation",
@@ -134,7 +123,7 @@ class _Way:
         return rows[0].square().sum(dim=1)
 
 
-def _reverse_norms(net: Network, way: _Way, x: Tensor, target: int | str | None, differentiable: bool) -> Tensor:
+def _reverse_norms(way: _Way, x: Tensor, target: int | str | None, differentiable: bool) -> Tensor:
     """The Frobenius norm of the Jacobian of the outputs that were asked for at points x, by reverse mode."""
     with torch.enable_grad():
         entering = way.between(x.detach())
@@ -149,6 +138,22 @@ def _reverse_norms(net: Network, way: _Way, x: Tensor, target: int | str | None,
             squares = squares + way.squared_norms(gradients)
     positive = squares > 0  # the derivative of the root at zero is taken as zero
     return torch.where(positive, torch.where(positive, squares, 1.0).sqrt(), 0.0)
+
+
+def _forward_norms(routes: Routes, x: Tensor, target: int | str | None, numbers: Draws) -> Tensor:
+    """The same along directions, by forward mode; random ones are drawn for each point."""
+    along, outputs, norms = routes.along, as_rows(routes.net.outputs(x)), []
+    vectors = None if along.exact else along.drawn(x, (0,), numbers).transpose(0, 1)
+    for route in routes.each():
+        chosen = _target_rows(route.follow(x, vectors=vectors).movedim(2, 0), outputs, target)
+        if not along.exact and len(chosen) > 1:
+            raise ValueError(
+                "random directions give no unbiased norm of several outputs together; leave method out, which"
+                " is exact, name a target, or say method='combinations'"
+            )
+        norms.append(torch.linalg.vector_norm(along.norms(chosen.movedim(0, 2)), dim=1))
+    found: Tensor = torch.linalg.vector_norm(torch.stack(norms), dim=0)
+    return found
 
 
 def _squares_of_combinations(

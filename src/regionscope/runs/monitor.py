@@ -16,7 +16,7 @@ from regionscope.disk import one_line, reading
 from regionscope.geometry.planes import Plane
 from regionscope.measures.plans import Plan
 from regionscope.progress import tqdm
-from regionscope.runs.processes import leaders, leaders_choice, leads
+from regionscope.runs.processes import leaders, leads
 from regionscope.runs.record import Record, whole_step
 from regionscope.runs.run import Run
 from regionscope.runs.watched import USUAL, Function, Observation, Probe, Watched, observation
@@ -176,7 +176,7 @@ class Monitor(Facts):
         """Record a step with these numbers if it is due; what was recorded, or None."""
         start, step = time.perf_counter(), whole_step(step)
         self._began = start if self._began is None else self._began
-        if not leaders_choice(self.due(step)) or not leaders_choice(self._affordable(step, start)):
+        if not leaders(self.due(step)) or not leaders(self._affordable(step, start)):
             return None
         try:
             self._follow_plan_of_run()

@@ -14,11 +14,6 @@ def _several() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-def leaders_choice(mine: bool) -> bool:
-    """What rank 0 decided."""
-    return bool(leaders(mine))
-
-
 def leaders(mine: Any) -> Any:
     """What rank 0 has."""
     of_all = [mine]

@@ -489,6 +489,7 @@ def _tables(about: Mapping[str, Any], *names: str) -> tuple[dict[str, Any], ...]
 
 
 def library_versions() -> dict[str, str]:
+    """What runs are made with."""
     return {name: metadata.version(name) for name in ("regionscope", "torch", "numpy")} | {
         "python": platform.python_version()
     }

@@ -1,6 +1,5 @@
 """What a monitor watches: measures at probes and exact regions on planes; and what it sees there at one step."""
 
-import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -193,7 +192,7 @@ def _parts_found(
 
 
 def _is_small(net: Network) -> bool:
-    return net.device.type == "cpu" and sum(map(math.prod, net.program.shapes.values())) <= SMALL
+    return net.device.type == "cpu" and net.program.entries <= SMALL
 
 
 # one measure

@@ -92,7 +92,7 @@ def pairwise(kind: str) -> Activation:
 def activation(operation: str, arguments: Arguments) -> Activation | None:
     """The activation an aten operation applies, or `None` if it is no activation.
 
-    Raises `ValueError` where the arguments make it jump or draw random numbers.
+    Raises `ValueError` where the arguments make it jump.
 
     >>> activation("hardtanh", {"min_val": -1, "max_val": 1})
     Activation(kind='hardtanh', breakpoints=(-1.0, 1.0), slopes=(0.0, 1.0, 0.0), smooth=False)

@@ -32,6 +32,7 @@ SHAKES, SHAKEN = 8, 64.0  # how often rounding is imitated; it may be so many ti
 
 @torch.no_grad()
 def check_constants(network: Network) -> None:
+    """An error if what a network holds, or writes among its values, is no finite number."""
     for held in network.program.held.values():
         tensor = held.tensor if isinstance(held, Held) else held
         if not tensor.is_floating_point() or math.isfinite(tensor.sum()):

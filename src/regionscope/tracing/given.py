@@ -42,7 +42,13 @@ def network_and_points(model: Model | Network, data: Data, *, allow_smooth: bool
     return net, points[0] if len(points) == 1 else torch.cat(points)
 
 
+def check_bends(net: Network) -> None:
+    """An error if there is nothing to measure."""
+    if not net.sites:
+        raise ValueError("the network has no activation sites: nothing bends")
+
+
 def points_kept_at_once(net: Network, batch_size: int | None = None) -> int:
     """How many points to take together where all values on the way are kept: `batch_size` if given."""
-    sizes = [math.prod(shape) for shape in net.program.shapes.values()]
-    return min(points_at_once(max(sizes), batch_size), points_at_once(sum(sizes), batch_size, floats=KEPT_AT_ONCE))
+    largest, all_ = max(map(math.prod, net.program.shapes.values())), net.program.entries
+    return min(points_at_once(largest, batch_size), points_at_once(all_, batch_size, floats=KEPT_AT_ONCE))

@@ -148,7 +148,7 @@ def _along(*names: str, reduces: bool = False) -> Rule:
     return rule
 
 
-def _over_all(dims: Any) -> Rule:
+def _over_all(reduction: Any) -> Rule:
     """Sums and means over everything, or along dimensions."""
     along_some = _along("dim", reduces=True)
 
@@ -156,7 +156,7 @@ def _over_all(dims: Any) -> Rule:
         index = _only(step, shapes)
         if step.operation._schema.overload_name or not shapes[index]:
             return along_some(step, values, shapes)
-        return [dims(values[index], list(range(1, len(shapes[index]) + 1)), dtype=step.named.get("dtype"))]
+        return [reduction(values[index], list(range(1, len(shapes[index]) + 1)), dtype=step.named.get("dtype"))]
 
     return rule
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regionscope.points import as_tensor
-from regionscope.tables import aligned, html_table
+from regionscope.tables import Facts, aligned, html_table
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.program import Held, OnValue, Program
 from regionscope.types import Array
@@ -62,19 +62,39 @@ class Site:
         return self.tournament is not None or self.kind in PAIRWISE.values()
 
 
-@dataclass(frozen=True)
-class Affinity:
+@dataclass(frozen=True, repr=False)
+class Affinity(Facts):
     """What `Network.verify` found at each point: how far it looked, and how far from affine the network was."""
 
     radius: Tensor  # (n,) half-length of the segment on which the pattern does not change; 0 for a point on a boundary
     defect: Tensor  # (n,) largest second difference over largest first difference, over outputs and pre-activations
     tolerance: float = AFFINE_DEFECT
+    switching: tuple[str, ...] = ()  # the sites on whose boundaries points lie, by name
 
     @property
     def holds(self) -> bool:
         """Whether every point inside a region was affine to rounding, and there was one."""
         inside = self.radius > 0
         return bool(inside.any() and (self.defect[inside] <= self.tolerance).all())
+
+    @property
+    def reason(self) -> str:
+        """Why it holds, or does not, in words."""
+        inside = self.radius > 0
+        n, looked, bent = len(inside), int(inside.sum()), int((inside & ~(self.defect <= self.tolerance)).sum())
+        if bent:
+            return f"not affine at {bent} of {n} points: the defect is up to {float(self.defect[inside].max()):.2g}"
+        if looked == n:
+            return f"affine to rounding at all {n} points"
+        few = ", ".join(map(repr, self.switching[:3])) + (", …" if len(self.switching) > 3 else "")
+        where = f"lie on boundaries of {few}, inside no region"
+        if looked:
+            return f"affine to rounding at {looked} of {n} points; the others {where}"
+        return f"all {n} points {where}: there is nothing to check; take others nearby, x + 0.01 * torch.rand_like(x)"
+
+    def _facts(self) -> dict[str, object]:
+        looked = bool((self.radius > 0).any())
+        return {"verdict": "holds" if self.holds else "does not hold" if looked else "none", "reason": self.reason}
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,8 +215,9 @@ class Network:
 
         Along a random direction u it halves t until x + tu and x - tu have the pattern of x and compares the second
         difference f(x + tu) - 2f(x) + f(x - tu) with the first, for the output and every pre-activation. An affine
-        function leaves rounding only. Numerical evidence, not a proof. Without a `generator`, u is the same in every
-        call.
+        function leaves rounding only. Numerical evidence, not a proof. Nothing is told of points on a boundary, as
+        images with a blank background are where competitors of max-pooling tie. Without a `generator`, u is the same in
+        every call.
         """
         net, x = self.frozen(), self.checked(x).double()
         generator = generator or torch.Generator().manual_seed(0)
@@ -206,14 +227,17 @@ class Network:
         here = net.patterns(x)
         for _ in range(HALVINGS):
             step = _per_point(t, x) * u
-            same = ((net.patterns(x + step) == here) & (net.patterns(x - step) == here)).all(dim=1)
+            switches = (net.patterns(x + step) != here) | (net.patterns(x - step) != here)  # (n, units)
+            same = ~switches.any(dim=1)
             if same.all():
                 break
             t = torch.where(same, t, t / 2)
         ahead, middle, behind = (_flat([*net._site_values(p), net(p)]) for p in (x + step, x, x - step))
         second = (ahead - 2 * middle + behind).abs().amax(dim=1)
         first = (ahead - behind).abs().amax(dim=1) + ROUNDING / AFFINE_DEFECT * (1 + middle.abs().amax(dim=1))
-        return Affinity(radius=torch.where(same, t, 0.0), defect=second / first)
+        by_site = zip(self.sites, switches.split([site.units for site in self.sites], dim=1), strict=True)
+        switching = tuple(site.name for site, units in by_site if units.any())
+        return Affinity(radius=torch.where(same, t, 0.0), defect=second / first, switching=switching)
 
     def checked(self, x: Array) -> Tensor:
         """x itself, if it is a non-empty batch of points that this network takes; otherwise an error that says why.
@@ -250,10 +274,14 @@ class Network:
 
         What a large network is measured with, so that it keeps within a time, is said; see `regionscope.Monitor`.
         """
-        from regionscope.measures.plans import usual_plans
+        from regionscope.measures.plans import UNPLANNED, usual_plans
 
         measuring, watching = usual_plans(self, points, seconds, seconds_per_record)
-        return f"{self}\n\nmeasured at {points:,} points\n{measuring}\n\na record at {points:,} points\n{watching}"
+        others = "\n".join(f"{name} is taken if it is asked for: {why}" for name, why in UNPLANNED.items())
+        return (
+            f"{self}\n\nmeasured at {points:,} points\n{measuring}\n{others}\n\n"
+            f"a record at {points:,} points\n{watching}"
+        )
 
     def __str__(self) -> str:
         """A table of the sites."""

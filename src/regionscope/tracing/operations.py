@@ -140,13 +140,11 @@ AFFINE: dict[str, Affine] = dict(_read(TABLE))
 
 _WRITTEN = frozenset({"src", "source", "value", "values"})  # takes on the dtype of `self`
 # the arguments whose shape matters, and nothing else about them
-IGNORED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(
-        "empty_like zeros_like ones_like full_like new_empty new_zeros new_ones new_full new_empty_strided zero"
-        " rand_like randn_like randint_like is_same_size fill copy".split(),
-        frozenset({"self"}),
-    ),
-}
+IGNORED: dict[str, frozenset[str]] = dict.fromkeys(
+    "empty_like zeros_like ones_like full_like new_empty new_zeros new_ones new_full new_empty_strided zero"
+    " rand_like randn_like randint_like is_same_size fill copy".split(),
+    frozenset({"self"}),
+)
 _COMPARES = frozenset(
     "eq ne lt le gt ge isnan isinf isfinite logical_not logical_and logical_or sign argmax argmin signbit".split()
 )

@@ -145,6 +145,10 @@ class Program:
         live = [step for step in self.steps[start:end] if not step.used.isdisjoint(self.shapes)]
         return Program((*fixed, *live), self.held, self.shapes, self.outputs)
 
+    def still(self) -> "Program":
+        """The same; no weight takes part in its gradients."""
+        return replace(self, held={i: c.detach() for i, c in self.constants.items()})
+
     def frozen(self, dtype: torch.dtype) -> "Program":
         """A copy in another precision, apart from the model, with all that does not depend on the input worked out."""
         with threads_for(self.held_entries):

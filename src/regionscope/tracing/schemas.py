@@ -29,6 +29,7 @@ class Schema:
 
 @cache
 def schema(operation: Any) -> Schema:
+    """What torch says of an operation such as aten.relu.default."""
     said = operation._schema
     namespace, _, name = said.name.rpartition("::")
     twin = None

@@ -1,6 +1,6 @@
 """One operation of a network, as it was at one point, and the values it refers to."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,10 @@ class Step:
         """The operation's, without its overload: `add` for aten.add.Tensor."""
         return schema(self.operation).name
 
+    def holding(self, values: Container[int]) -> set[str]:
+        """The names of those of its arguments that hold any of these values."""
+        return {name for name, argument in self.named.items() if any(i in values for i in indices(argument))}
+
     def run(self, values: Mapping[int, Any]) -> list[Any]:
         """Its results at one point, or for constants, given the values it needs."""
         arguments = [resolved(a, values) for a in self.arguments]
@@ -62,8 +66,8 @@ class Step:
         return same
 
     def __reduce__(self) -> Any:  # operations of torch cannot be pickled, their names can
-        schema = self.operation._schema
-        name = (*schema.name.split("::"), schema.overload_name or "default")
+        said = self.operation._schema
+        name = (*said.name.split("::"), said.overload_name or "default")
         return _step, (name, self.arguments, self.options, self.results, self.several, self.done_with)
 
 

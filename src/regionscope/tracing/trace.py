@@ -37,8 +37,8 @@ def trace(
     """The network that a model computes, as an ordered list of activation sites.
 
     `example` (n, ...) is a batch of inputs, n >= 1, with the dtype and device of the model; an array is converted to
-    them. Every operation on values
-    that depend on the input is affine, a known piecewise-linear activation, or refused with `UnsupportedModel`.
+    them. Every operation on values that depend on the input is affine, a known piecewise-linear activation, or refused
+    with `UnsupportedModel`.
 
     `until` names a module: it and all that follows are left out, and what enters it is the network's output.
     `output` picks one entry if the model returns a tuple or dict; sites and operations that it does not need are left

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regionscope.disk import DamagedFile, one_line, open_file, reading
 from regionscope.files import json_table, read_tensors, write_tensors
-from regionscope.training.models import ACTIVATIONS, MODELS, cnn, mlp, preact_resnet18, resnet18, transformer
+from regionscope.training.models import ACTIVATIONS, MODELS, RESNETS, cnn, mlp, transformer
 
 State = dict[str, Tensor]
 
@@ -271,10 +271,8 @@ def _network_for(architecture: Architecture, state: State, path: Path) -> nn.Mod
             shape = (len(state["0.places"]), symbols)
             return transformer(shape, len(matrices[-1]), depth=layers, width=width, activation=activation)
         size = {"width": kernels[0].shape[0], **options}
-        if architecture.model == "resnet18":
-            return resnet18(len(matrices[-1]), channels=kernels[0].shape[1], **size)
-        if architecture.model == "preact-resnet18":
-            return preact_resnet18(len(matrices[-1]), channels=kernels[0].shape[1], **size)
+        if architecture.model in RESNETS:
+            return RESNETS[architecture.model](len(matrices[-1]), channels=kernels[0].shape[1], **size)
         assert architecture.shape is not None
         return cnn(architecture.shape, len(matrices[-1]), depth=len(kernels), **size)
 

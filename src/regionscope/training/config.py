@@ -185,6 +185,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def training_data(config: Training) -> Dataset:
+    """What is trained and tested on; an error if its targets are none for the loss."""
     data = dataset(
         config.dataset, size=config.size, test_size=config.test_size, label_noise=config.label_noise,
         flat=config.model == "mlp", normalise=config.normalise, side=config.side, seed=config.seed,
@@ -204,6 +205,7 @@ def digest(data: Dataset) -> str:
 
 
 def new_model(config: Training, shape: tuple[int, ...], outputs: int) -> nn.Module:
+    """The network that training begins with."""
     return new_network(
         config.model, shape, outputs, depth=config.depth, width=config.width, activation=config.activation,
         batch_norm=config.batch_norm, init=config.init, init_scale=config.init_scale, bias_std=config.bias_std,
@@ -221,10 +223,12 @@ def probes(config: Training, data: Dataset) -> dict[str, Probe]:
 
 
 def planes(config: Training, data: Dataset) -> dict[str, Plane]:
+    """The plane through the first three training points, if asked for."""
     return {"train": Plane.through(*data.train[0][:3])} if config.plane else {}
 
 
 def new_optimiser(config: Training, model: nn.Module) -> torch.optim.Optimizer:
+    """What moves the weights, in two groups if only some of them decay."""
     weights = [p for p in model.parameters() if config.decay == "all" or p.dim() > 1]
     others = [p for p in model.parameters() if config.decay != "all" and p.dim() <= 1]
     groups = [{"params": weights, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from regionscope.datasets.sets import Dataset, Split
-from regionscope.disk import reading
+from regionscope.disk import one_line, reading
 from regionscope.runs.monitor import Logger, Monitor, log_steps
 from regionscope.runs.run import PROMISED, Run, check_no_run
 from regionscope.runs.watched import Watched, observation
@@ -158,8 +158,7 @@ def _usable_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ValueError(f"device {name!r} cannot be used here: {reason}") from error
+        raise ValueError(f"device {name!r} cannot be used here: {one_line(error)}") from error
     return device
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import pairwise
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -80,8 +80,7 @@ def resnet18(
 ) -> nn.Sequential:
     """ResNet18 for 32 × 32 images: a 3 × 3 stem and no pooling before the blocks (He et al. 2016, PD figure 5)."""
     act, w = _activation(activation), width
-    stages = [(w, w, 1), (w, w, 1), (w, 2 * w, 2), (2 * w, 2 * w, 1), (2 * w, 4 * w, 2), (4 * w, 4 * w, 1)]
-    blocks = [Block(*stage, act, batch_norm) for stage in (*stages, (4 * w, 8 * w, 2), (8 * w, 8 * w, 1))]
+    blocks = _stages(Block, w, act, batch_norm)
     stem = _convolution(channels, w, 3, 1, batch_norm)
     return nn.Sequential(*stem, act(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * w, outputs))
 
@@ -113,8 +112,7 @@ def preact_resnet18(
     activations. Batch norm, if asked for, comes before each of them.
     """
     act, w = _activation(activation), width
-    stages = [(w, w, 1), (w, w, 1), (w, 2 * w, 2), (2 * w, 2 * w, 1), (2 * w, 4 * w, 2), (4 * w, 4 * w, 1)]
-    blocks = [PreactBlock(*stage, act, batch_norm) for stage in (*stages, (4 * w, 8 * w, 2), (8 * w, 8 * w, 1))]
+    blocks = _stages(PreactBlock, w, act, batch_norm)
     stem = nn.Conv2d(channels, w, 3, 1, 1, bias=False)
     return nn.Sequential(stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * w, outputs))
 
@@ -142,6 +140,17 @@ class PreactBlock(nn.Module):
         active = self.first(x)
         passed = x if self.skip is None else self.skip(active)
         return self.body(active) + passed  # type: ignore[no-any-return]
+
+
+def _stages(
+    block: type[Block] | type[PreactBlock], width: int, activation: Callable[[], nn.Module], batch_norm: bool
+) -> list[nn.Module]:
+    """Four stages of two blocks; each but the first halves the image and doubles the channels."""
+    widths = [width, *(factor * width for factor in (1, 2, 4, 8) for _ in range(2))]
+    return [block(a, b, 1 if a == b else 2, activation, batch_norm) for a, b in pairwise(widths)]
+
+
+RESNETS = {"resnet18": resnet18, "preact-resnet18": preact_resnet18}
 
 
 def transformer(
@@ -244,12 +253,9 @@ def new_network(
             network = mlp([prod(shape), *[width] * depth, outputs], activation, batch_norm=batch_norm)
         elif model == "cnn":
             network = cnn(shape, outputs, depth=depth, width=width, activation=activation, batch_norm=batch_norm)
-        elif model == "resnet18":
-            network = resnet18(outputs, channels=shape[0], width=width, activation=activation, batch_norm=batch_norm)
-        elif model == "preact-resnet18":
-            network = preact_resnet18(
-                outputs, channels=shape[0], width=width, activation=activation, batch_norm=batch_norm
-            )
+        elif model in RESNETS:
+            options: dict[str, Any] = {"width": width, "activation": activation, "batch_norm": batch_norm}
+            network = RESNETS[model](outputs, channels=shape[0], **options)
         elif model == "transformer":
             if batch_norm:
                 raise ValueError("a transformer has no batch norm")

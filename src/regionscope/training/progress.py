@@ -18,7 +18,7 @@ class Progress:
         looked_at = sys.stderr.isatty() or in_notebook()
         self.bar: tqdm[Any] = tqdm(total=steps, initial=first, disable=not (shown and looked_at))
         self._lines = shown and not looked_at
-        self._first, self.current, self._steps, self._words = first, first, steps, ""
+        self._first, self.current, self._steps = first, first, steps
         self._began, self._said = float("inf"), float("-inf")  # the first step ended, the last line was said
 
     def step(self, loss: float, scores: Mapping[str, float]) -> None:
@@ -28,9 +28,8 @@ class Progress:
         if not self.bar.disable or self._is_time():
             names = {"train": "train_accuracy", "test": "test_accuracy"}
             found = {"loss": f"{loss:.3g}"} | {k: f"{scores[n]:.1%}" for k, n in names.items() if n in scores}
-            self._words = ", ".join(f"{name} {value}" for name, value in found.items())
             self.bar.set_postfix(found, refresh=False)
-            self._line(self._words)
+            self._line(", ".join(f"{name} {value}" for name, value in found.items()))
         self.bar.update()
 
     def measuring(self, what: str) -> None:

@@ -3,170 +3,26 @@
 A program is followed step by step together with the tangents of its values along r directions at once. An affine
 operation acts on tangents as on values, without its constants; an activation multiplies by its slope. While the
 network is affine the tangents are the same for all points and are found once.
-
-Which directions: an orthonormal basis of all that the first layer looks at gives every gradient norm and all singular
-values exactly (J J^T = (J Q)(J Q)^T), with as few directions as the first layer has units, or as are open: Gram
-matrices of later layers are never formed, their square roots are. The unit vectors give the Jacobians themselves.
-Random directions u ~ N(0, I) give unbiased estimates for networks whose Jacobians do not fit: the derivative along u is
-N(0, |grad|^2).
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from regionscope.machine import forward_derivative
-from regionscope.measures.draws import Draws
+from regionscope.measures.directions import Directions, parted
 from regionscope.measures.tangents import FEW, Tangent, gram_of
 from regionscope.tracing.lifting import Shape, lifted, with_dimensions
 from regionscope.tracing.network import Network, as_rows
-from regionscope.tracing.operations import bend, linear_arguments
+from regionscope.tracing.operations import linear_arguments
 from regionscope.tracing.program import OnValue, Program
 from regionscope.tracing.schemas import aten
-from regionscope.tracing.steps import Step, Value, indices
-
-METHODS = ("auto", "gram", "jacobian", "random")
-MOST_DIRECTIONS = 1024  # beyond, "auto" takes random ones
-MOST_UNIT_VECTORS = 1 << 14  # beyond, their matrix is not made
+from regionscope.tracing.steps import Step, Value
 
 Visit = Callable[[int, Tensor, Tensor], None]  # number of the site, values (n, units), tangents (r, n, units)
-
-
-@dataclass(frozen=True)
-class Directions:
-    """Directions (r, d) shared by all points. If they are not `exact`, r are drawn anew for every point.
-
-    Only the part of a direction that the first layer sees matters: random ones are drawn as coordinates in its `basis`
-    (k, d), orthonormal rows, if there is one; `vectors` (r, k) then only say how many.
-    """
-
-    vectors: Tensor
-    exact: bool
-    method: str
-    basis: Tensor | None = None
-
-    def chunks(self) -> Iterator["Directions"]:
-        """The same, so many at a time that a tangent of one point fits; unit vectors are made when it is their turn.
-
-        They lie where those before them lay, unless a graph may keep those.
-        """
-        if self.vectors.shape[0]:
-            yield self
-            return
-        d, unit = self.vectors.shape[1], self.vectors.new_empty(0)
-        for start in range(0, d, MOST_DIRECTIONS):
-            if start == 0 or torch.is_grad_enabled():
-                unit = self.vectors.new_zeros(min(MOST_DIRECTIONS, d), d)
-            else:
-                unit[:, start - MOST_DIRECTIONS : start].fill_diagonal_(0.0)
-            unit[:, start : start + MOST_DIRECTIONS].fill_diagonal_(1.0)
-            yield replace(self, vectors=unit[: d - start])
-
-    def drawn(self, x: Tensor, key: tuple[int, ...], numbers: Draws) -> Tensor:
-        """Random ones for each of the points x: (n, r, d), or (n, r, k) in the basis."""
-        return numbers.normal(key, x, *self.vectors.shape)
-
-    def norms(self, tangents: Tensor) -> Tensor:
-        """Gradient norms (n, units) from tangents (r, n, units); unbiased if the directions are random.
-
-        The root mean square of r normal numbers is on average short by a known factor.
-        """
-        if tangents.shape[1] > 1 and tangents.stride(1) == 0:  # the same for all points
-            return self.norms(tangents[:, :1]).expand(tangents.shape[1], -1)
-        if tangents.requires_grad or tangents.stride(0) == 1:  # whose derivative at zero is zero
-            norms: Tensor = torch.linalg.vector_norm(tangents, dim=0)
-        else:  # the same several times faster
-            norms = (tangents * tangents).sum(dim=0).sqrt()
-        if self.exact:
-            return norms
-        r = len(self.vectors)
-        short = math.sqrt(2 / r) * math.exp(math.lgamma((r + 1) / 2) - math.lgamma(r / 2))
-        return norms / (math.sqrt(r) * short)
-
-
-def chosen_directions(net: Network, method: str = "auto", number: int = 32) -> Directions:
-    """The directions to differentiate along; "auto" takes the fewest that are exact, or random ones if too many."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-    if number < 1:
-        raise ValueError(f"directions must be at least 1, got {number}")
-    d, seen = math.prod(net.input_shape), affine_width(net)
-    empty = torch.empty(0, d, dtype=net.dtype, device=net.device)
-    if (method == "auto" and min(seen, d) > MOST_DIRECTIONS) or method == "random":
-        basis = row_space(net) if seen < min(d, MOST_DIRECTIONS) else None
-        return Directions(empty.new_empty(number, d if basis is None else len(basis)), False, "random", basis)
-    if method == "gram" or (method == "auto" and seen < d):
-        return Directions(row_space(net) if seen < d else _identity(empty), True, "gram")
-    return Directions(_identity(empty), True, "jacobian")
-
-
-def exact_directions(net: Network) -> Directions:
-    """As few directions as give all gradient norms exactly, however many; perhaps to be taken in `chunks`."""
-    d, seen = math.prod(net.input_shape), affine_width(net)
-    if seen < d and seen <= MOST_DIRECTIONS:
-        return Directions(row_space(net), True, "gram")
-    return unit_directions(net)
-
-
-def unit_directions(net: Network) -> Directions:
-    """The unit vectors: all of them, or none if there are so many that they come in `chunks`."""
-    empty = torch.empty(0, math.prod(net.input_shape), dtype=net.dtype, device=net.device)
-    return Directions(_identity(empty) if empty.shape[1] <= MOST_DIRECTIONS else empty, True, "jacobian")
-
-
-def _identity(empty: Tensor) -> Tensor:
-    d = empty.shape[1]
-    if d > MOST_UNIT_VECTORS:
-        raise ValueError(
-            f"an input with {d:,} entries is too large for all its directions at once; say method='random' for random"
-            " ones where the measure takes them, or look at a part of the input"
-        )
-    return torch.eye(d, dtype=empty.dtype, device=empty.device)
-
-
-def parted(net: Network) -> tuple[Program, Program]:
-    """What happens while the network is affine, with outputs that are all that the rest depends on; and the rest."""
-    program = net.program.pruned([*net.entries, net.output])
-    first, rest = program.segments([bend(program, set(net.exits))])
-    return first, rest
-
-
-def _first_part(net: Network) -> Program:
-    """What happens while the network is affine."""
-    return parted(net)[0]
-
-
-def affine_width(net: Network) -> int:
-    """How many affine functions of the input all the rest depends on."""
-    part = _first_part(net)
-    return sum(math.prod(part.shapes[value]) for value in part.outputs)
-
-
-@torch.no_grad()
-def row_space(net: Network) -> Tensor:
-    """Orthonormal rows that span the gradients of all that the rest of the network depends on, by reverse mode."""
-    part = _first_part(net)
-    x = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
-    with torch.enable_grad():
-        x.requires_grad_()
-        outputs = torch.cat([out.flatten() for out in part.run(x)])
-    units = torch.eye(len(outputs), dtype=net.dtype, device=net.device).split(256)
-    rows = [torch.autograd.grad(outputs, x, some, retain_graph=True, is_grads_batched=True)[0] for some in units]
-    basis: Tensor = torch.linalg.qr(torch.cat(rows).flatten(1).T).Q
-    return basis.T.contiguous()
-
-
-def behind_first_part(net: Network, vectors: Tensor) -> "dict[int, Tangent]":
-    """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
-    part = _first_part(net)
-    zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
-    follow = Following(part, {0: Tangent(vectors[:, None])}, frozenset(), {})
-    follow.run(zero)
-    return {value: follow.tangents[value] for value in part.outputs if value in follow.tangents}
 
 
 class Following:
@@ -210,7 +66,7 @@ class Following:
         return rows.reshape(*rows.shape[:2], *one.shape[1:])
 
     def differentiate(self, step: Step, values: Mapping[int, Any]) -> None:
-        live = {name for name, a in step.named.items() if any(i in self.tangents for i in indices(a))}
+        live = step.holding(self.tangents)
         if step.results[0] in self.exits:
             self.tangents[step.results[0]] = self.through_activation(step, values)
             return
@@ -337,11 +193,21 @@ def without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
     )
 
 
+def behind_first_part(net: Network, vectors: Tensor) -> dict[int, Tangent]:
+    """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
+    part, _ = parted(net)
+    zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
+    follow = Following(part, {0: Tangent(vectors[:, None])}, frozenset(), {})
+    follow.run(zero)
+    return {value: follow.tangents[value] for value in part.outputs if value in follow.tangents}
+
+
 class Route:
     """The way of points through a network along the same directions; what no point changes is worked out once."""
 
     def __init__(self, net: Network, along: Directions, *, output: bool = False, roots: bool = True) -> None:
         """Without `roots` all points keep the directions as they are."""
+        assert len(along.vectors), "directions that come in chunks have Routes"
         self.net, self.along, self.output = net, along, output
         self.program = net.program.folded().pruned([*net.entries, net.output] if output else net.entries)
         self.places: dict[int, list[int]] = {}
@@ -349,7 +215,7 @@ class Route:
             self.places.setdefault(entry, []).append(number)
         same = along.vectors if along.exact else along.basis
         self.shared = None if same is None else behind_first_part(net, same)
-        self.first = _first_part(net)
+        self.first, _ = parted(net)
         self.bottleneck = self.find_bottleneck()
         self.grams = self.find_grams() if roots else {}
 
@@ -361,8 +227,7 @@ class Route:
             return None
         value = after[0].results[0]
         for step in self.program.steps:
-            live = {name for name, a in step.named.items() if not self.program.shapes.keys().isdisjoint(indices(a))}
-            if value in step.used and not dense(step, live, self.program):
+            if value in step.used and not dense(step, step.holding(self.program.shapes), self.program):
                 return None
         return value
 
@@ -424,14 +289,8 @@ class Routes:
 
     def __init__(self, net: Network, along: Directions, *, output: bool = False) -> None:
         self.net, self.along, self.output = net, along, output
-        self.chunks = [Route(net, along, output=output)] if len(along.vectors) else []
+        self.whole = [Route(net, along, output=output)] if len(along.vectors) else []
 
     def each(self) -> Iterator[Route]:
         """One after another; those along unit vectors that do not all fit are made when it is their turn."""
-        yield from self.chunks or (Route(self.net, some, output=self.output) for some in self.along.chunks())
-
-
-def tangent_floats(net: Network, along: Directions) -> int:
-    """How many floats the largest tangent of one point has."""
-    widest = max((site.units for site in net.sites), default=1)
-    return (len(along.vectors) or MOST_DIRECTIONS) * max(widest, 1)
+        yield from self.whole or (Route(self.net, some, output=self.output) for some in self.along.chunks())
