@@ -428,7 +428,7 @@ def shortened(refusal: str) -> tuple[str, str]:
 
 
 def table(rows: list[Row]) -> str:
-    head = ["model", "traced", "sites", "units", "kinds", "besides, not piecewise linear", "difference", "affine"]
+    head = ["model", "traced", "sites", "units", "kinds", "besides", "difference", "affine"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(map(str, cells(r))) + " |" for r in rows]
     return "\n".join(lines)
