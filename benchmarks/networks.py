@@ -10,14 +10,14 @@ from regionscope.datasets.sets import mnist_sample
 from regionscope.training import models
 
 
-def he_mlp(*widths: int, bias: float = 1e-3) -> nn.Sequential:
-    """He normal weights, normal biases, ReLU between the layers."""
+def he_mlp(*widths: int) -> nn.Sequential:
+    """He normal weights, biases N(0, 10^-6), ReLU between the layers."""
     torch.manual_seed(0)
     layers: list[nn.Module] = []
     for fan_in, fan_out in pairwise(widths):
         linear = nn.Linear(fan_in, fan_out)
         nn.init.kaiming_normal_(linear.weight)
-        nn.init.normal_(linear.bias, std=bias)
+        nn.init.normal_(linear.bias, std=1e-3)
         layers += [linear, nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
