@@ -437,7 +437,7 @@ def table(rows: list[Row]) -> str:
 def cells(r: Row) -> list[Any]:
     net = r.network
     if net is None:
-        return [r.name, "refused", "", "", "", "".join(shortened(r.smooth_refusal)), "", ""]
+        return [r.name, "refused", "", "", "", shortened(r.smooth_refusal)[0], "", ""]
     kinds = ", ".join(dict.fromkeys(site.kind for site in net.sites))
     traced = "piecewise linear" if net.piecewise_linear else "`allow_smooth`"
     affine = "" if r.affine is None else "yes" if r.affine else "no"
