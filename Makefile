@@ -47,10 +47,11 @@ links: $(SITE)
 	@echo "make: asking other sites; without the internet every link to them counts as broken"
 	$(BIN)/python -m sphinx -q -b linkcheck -D sphinx_gallery_conf.plot_gallery=0 docs build/links
 
-# the explorer's page: TypeScript in web/ to what is committed in src/regionscope/app/static; needs Node
+# the explorer's page: TypeScript in web/ to what is committed in src/regionscope/app/static; needs Node.
+# --no-save keeps to package-lock.json and leaves it alone; npm ci wants the builds of a tool for all platforms in it
 web:
 	@command -v npm >/dev/null || { echo "make: npm not found; install Node 20 or newer" >&2; exit 1; }
-	cd web && npm install --no-audit --no-fund && npm test && npm run build
+	cd web && npm install --no-save --no-audit --no-fund && npm test && npm run build
 
 dist: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'

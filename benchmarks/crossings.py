@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from networks import he_mlp, images, resnet18
-from timing import Ratio, cost
+from timing import Ratio, cost, forward
 from torch import Tensor, nn
 
 import regionscope as rs
@@ -54,15 +54,6 @@ def plain(net: rs.Network, points: Tensor, frame: Tensor, radius: float) -> Call
         return tally.result(way.sites)
 
     return counted
-
-
-def forward(model: nn.Module, points: Tensor, at_once: int) -> Callable[[], None]:
-    def run() -> None:
-        with torch.no_grad():
-            for part in points.split(at_once):
-                model(part)
-
-    return run
 
 
 def ratios() -> Iterator[Ratio]:

@@ -20,7 +20,7 @@ def ratios() -> Iterator[Ratio]:
     torch.manual_seed(0)
     resnet, pictures = models.resnet18(width=16).eval(), torch.randn(600, 3, 32, 32)
     yield Ratio("seconds of a default record of ResNet18 of width 16, 3 x 200 points", record(resnet, pictures), 20)
-    yield Ratio("seconds of `measure` with its defaults, CNN of 14,504 units, 1000 points", seconds(measure_cnn), 60)
+    yield Ratio("seconds of `measure` with its defaults, CNN of 11,956 units, 1000 points", seconds(measure_cnn), 60)
     for name, error in errors_of_plan().items():
         yield Ratio(f"the same: error of {name} at 8 points, relative to the exact number", error, 0.05)
     for activation in ("relu", "gelu_new"):

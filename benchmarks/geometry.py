@@ -1,12 +1,10 @@
 """What exact geometry costs, in float64 forward passes at as many points as the result has vertices."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from networks import colours, he_mlp, images, on_plane, small_cnn, small_resnet18, three_digits
-from timing import Ratio, cost, peak_memory, printed, seconds
-from torch import Tensor, nn
+from timing import Ratio, cost, forward, peak_memory, printed, seconds
 
 import regionscope as rs
 from regionscope.geometry.planes import Planes
@@ -15,28 +13,20 @@ from regionscope.geometry.subdivision import subdivide
 POINTS_AT_ONCE = 50_000
 
 
-def forward(model: nn.Module, points: Tensor, at_once: int = POINTS_AT_ONCE) -> Callable[[], None]:
-    def run() -> None:
-        with torch.no_grad():
-            for part in points.split(at_once):
-                model(part)
-
-    return run
-
-
 def plane_cost(widths: tuple[int, ...], margin: float = 1.0, rounds: int = 7) -> tuple[float, int]:
     """Cost of the cells of a plane through three images, in units; and the number of cells."""
     model, plane = he_mlp(*widths), rs.Plane.through(*three_digits(), margin=margin)
     net = rs.trace(model, three_digits())
     cells = rs.plane_cells(net, plane)
-    unit = forward(on_plane(model), torch.from_numpy(cells.vertices))
+    unit = forward(on_plane(model), torch.from_numpy(cells.vertices), POINTS_AT_ONCE)
     return cost(lambda: rs.plane_cells(net, plane), unit, rounds=rounds), len(cells)
 
 
 def untraced_cost(widths: tuple[int, ...]) -> float:
     """The same cost of a model that has not been traced before."""
     model, plane = he_mlp(*widths), rs.Plane.through(*three_digits(), margin=1.0)
-    unit = forward(on_plane(model), torch.from_numpy(rs.plane_cells(model, plane).vertices))
+    vertices = torch.from_numpy(rs.plane_cells(model, plane).vertices)
+    unit = forward(on_plane(model), vertices, POINTS_AT_ONCE)
     return cost(lambda: rs.plane_cells(model, plane), unit)
 
 
@@ -67,7 +57,7 @@ def hundred_lines() -> float:
     net, ends = rs.trace(model, images(1)), images(100)
     lines = rs.line_cells(net, torch.zeros_like(ends), ends)
     total = sum(len(line) - 1 for line in lines)
-    unit = forward(model.double(), torch.rand(total, 784, dtype=torch.float64))
+    unit = forward(model.double(), torch.rand(total, 784, dtype=torch.float64), POINTS_AT_ONCE)
     return cost(lambda: rs.line_cells(net, torch.zeros_like(ends), ends), unit, rounds=5)
 
 
@@ -96,13 +86,13 @@ def convolutional() -> tuple[float, int, float]:
     return taken / (unit * len(found[0].vertices)), len(found[0]), memory
 
 
-def residual(radius: float) -> tuple[float, int, int, float]:
+def residual() -> tuple[float, int, int, float]:
     """Cost of a plane of a small ResNet18 around an image, its cells, signs without proof, and peak memory in GB."""
     memory = peak_memory(
-        f"plane = rs.Plane.around(networks.colours(), {radius}, generator=torch.Generator().manual_seed(0));"
+        f"plane = rs.Plane.around(networks.colours(), {RADIUS}, generator=torch.Generator().manual_seed(0));"
         "rs.plane_cells(networks.small_resnet18(), plane)"
     )
-    plane = rs.Plane.around(colours(), radius, generator=torch.Generator().manual_seed(0))
+    plane = rs.Plane.around(colours(), RADIUS, generator=torch.Generator().manual_seed(0))
     model, found = small_resnet18(), list[rs.PlaneCells]()
     taken = seconds(lambda: found.append(rs.plane_cells(model, plane)))
     unit = seconds(forward(model.double(), torch.rand(RESNET_POINTS, 3, 32, 32, dtype=torch.float64), 32))
@@ -111,7 +101,7 @@ def residual(radius: float) -> tuple[float, int, int, float]:
 
 
 CNN_POINTS, RESNET_POINTS = 20_000, 512  # at which the forward pass is timed
-RADIUS = float(os.environ.get("RESNET_RADIUS", "0.02"))
+RADIUS = 0.02
 MILLION, MARGIN = (784, *[200] * 9, 10), 4.0
 
 
@@ -141,7 +131,7 @@ def ratios() -> Iterator[Ratio]:
     value, cells, memory = convolutional()
     yield Ratio(f"default plane of a CNN of 11,956 units, {cells:,} cells, in forward passes at its vertices", value, 3)
     yield Ratio("the same: peak memory of the whole process in GB", memory, 2)
-    value, cells, undecided, memory = residual(RADIUS)
+    value, cells, undecided, memory = residual()
     name = f"plane of radius {RADIUS:g} of ResNet18 of width 16, {cells:,} cells, {undecided:,} signs not proved"
     yield Ratio(f"{name}, in forward passes at its vertices", value, 3)
     yield Ratio("the same: peak memory of the whole process in GB", memory, 2)

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from itertools import count
 
 import torch
-from networks import he_mlp, images
+from networks import he_mlp, images, steps_of_training
 from timing import Ratio, cost, seconds
-from torch import nn
 
 import regionscope as rs
 
@@ -20,17 +19,8 @@ def ratios() -> Iterator[Ratio]:
 
 def share_of_training() -> Ratio:
     model, x = he_mlp(784, 200, 200, 200, 200, 10), images(1000)
-    y = torch.randint(10, (1000,), generator=torch.Generator().manual_seed(0))
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    train = steps_of_training(model, x, SAMPLE, fused=False)
     monitor = rs.Monitor(model, {"train": x}, measures=["boundary_crossings", "local_complexity"])
-
-    def train() -> None:
-        for step in range(SAMPLE):
-            rows = torch.arange(200) + 200 * (step % 5)
-            loss = nn.functional.cross_entropy(model(x[rows]), y[rows])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
 
     train()
     monitor(0)

@@ -1,5 +1,6 @@
 """The networks that the benchmarks measure."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch
@@ -9,14 +10,14 @@ from regionscope.datasets.sets import mnist_sample
 from regionscope.training import models
 
 
-def he_mlp(*widths: int, bias: float = 1e-3) -> nn.Sequential:
-    """He normal weights, normal biases, ReLU between the layers."""
+def he_mlp(*widths: int) -> nn.Sequential:
+    """He normal weights, biases N(0, 10^-6), ReLU between the layers."""
     torch.manual_seed(0)
     layers: list[nn.Module] = []
     for fan_in, fan_out in pairwise(widths):
         linear = nn.Linear(fan_in, fan_out)
         nn.init.kaiming_normal_(linear.weight)
-        nn.init.normal_(linear.bias, std=bias)
+        nn.init.normal_(linear.bias, std=1e-3)
         layers += [linear, nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -62,6 +63,22 @@ def resnet18() -> nn.Sequential:
     """ResNet18 for 32x32 images (He et al. 2016), in eval mode."""
     torch.manual_seed(0)
     return models.resnet18().eval()
+
+
+def steps_of_training(model: nn.Module, x: torch.Tensor, steps: int, *, fused: bool) -> Callable[[], None]:
+    """So many steps of AdamW on batches of 200 of a thousand points, with labels that say nothing."""
+    y = torch.randint(10, (len(x),), generator=torch.Generator().manual_seed(0))
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fused)
+
+    def train() -> None:
+        for step in range(steps):
+            rows = torch.arange(200) + 200 * (step % 5)
+            loss = nn.functional.cross_entropy(model(x[rows]), y[rows])
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+
+    return train
 
 
 class FromEmbeddings(nn.Module):

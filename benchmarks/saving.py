@@ -9,10 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-import torch
-from networks import he_mlp, images
+from networks import he_mlp, images, steps_of_training
 from timing import Ratio, seconds
-from torch import nn
 
 import regionscope as rs
 from regionscope import disk
@@ -41,17 +39,7 @@ class Unsynced:
 def share_of_training() -> Ratio:
     """Records are synced each; states every minute, and before records if they take at most a hundredth of the time."""
     model, x = he_mlp(784, 200, 200, 200, 200, 10), images(1000)
-    y = torch.randint(10, (1000,), generator=torch.Generator().manual_seed(0))
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-
-    def train() -> None:
-        for step in range(SAMPLE):
-            rows = torch.arange(200) + 200 * (step % 5)
-            loss = nn.functional.cross_entropy(model(x[rows]), y[rows])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-
+    train = steps_of_training(model, x, SAMPLE, fused=True)
     train()
     training = USUAL.steps * median(seconds(train) for _ in range(5)) / SAMPLE
     tensors = {f"{name}/{k}": w for name, w in model.state_dict().items() for k in range(3)}  # with Adam's moments

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import torch
+from torch import Tensor, nn
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -43,6 +46,17 @@ def peak_memory(code: str) -> float:
     # not getrusage, whose maximum a new process takes over from its parent
     size = "float(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
     return printed(f"import torch, regionscope as rs, networks; {code}; print({size} / 2**20)")
+
+
+def forward(model: nn.Module, points: Tensor, at_once: int) -> Callable[[], None]:
+    """Plain forward passes, of so many points at a time: the unit of most costs."""
+
+    def run() -> None:
+        with torch.no_grad():
+            for part in points.split(at_once):
+                model(part)
+
+    return run
 
 
 def cost(function: Callable[[], object], unit: Callable[[], object], *, rounds: int = 15) -> float:

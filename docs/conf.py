@@ -4,7 +4,9 @@ import inspect
 import os
 import re
 
+from docutils import nodes
 from numpy.typing import ArrayLike
+from sphinx import addnodes
 from sphinx.util.typing import stringify_annotation
 
 import regionscope
@@ -64,6 +66,7 @@ sphinx_gallery_conf = {
 ALIASES = {stringify_annotation(getattr(types, name), "smart"): name for name in ("Data", "Model", "Array")}
 ALIASES[stringify_annotation(ArrayLike, "smart")] = "ArrayLike"
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\]]+)\]\]")
+SPELLED = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[([^\]]+)\]\]")
 CODE = re.compile(r"``?([^`]+)``?")
 NAME = re.compile(r"rs\.\w+|[A-Z]\w+|[a-z]+_\w+")  # a single small word, such as `bounds`, may be an option too
 FIELD = r"^    {}: [^#\n]*#\s*(.+)$"
@@ -106,6 +109,13 @@ def docstring(app: object, what: str, name: str, thing: object, options: object,
     lines[:] = "".join(b if b.lstrip().startswith(">>>") else restructured(b, own) for b in blocks).split("\n")
 
 
+def short_types(app: object, tree: nodes.document) -> None:
+    """The same of attributes and properties, whose types autodoc does not ask about."""
+    for part in tree.findall(addnodes.desc_annotation):
+        if (short := SPELLED.sub(r"NDArray[\1]", part.astext())) != part.astext():
+            part[:] = [nodes.Text(short)]
+
+
 def signature(app: object, what: str, name: str, thing: object, options: object, given: str, back: str) -> object:
     """With the names of `regionscope.types` for what is long when it is spelled out."""
     for long, short in ALIASES.items():
@@ -121,3 +131,4 @@ def setup(app) -> None:
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", skipped)
+    app.connect("doctree-read", short_types)

@@ -1,6 +1,7 @@
 """Makes the tables of `json.md` from `json-schema.json`: python docs/json_page.py"""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ PAGE = FOLDER / "json.md"
 MARK = "<!-- tables -->\n"
 SCHEMA: dict[str, Any] = json.loads((FOLDER / "json-schema.json").read_text())
 WORDS = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false", "null": "null"}
+OPTION = re.compile(r"(?<![\w`-])--[a-z]\w*")
 Schema = Mapping[str, Any]
 
 
 def tables() -> str:
-    """A section a definition: what it is, and a row a field."""
-    return "\n".join(f"## {name}\n\n{_body(schema)}" for name, schema in SCHEMA["$defs"].items())
+    """A section a definition: what it is, and a row a field; options of the command line are code."""
+    sections = (f"## {name}\n\n{_body(schema)}" for name, schema in SCHEMA["$defs"].items())
+    return OPTION.sub(r"`\g<0>`", "\n".join(sections))
 
 
 def kind(schema: Schema) -> str:
@@ -59,10 +62,10 @@ def _fields(schema: Schema) -> str:
 
 def _rows(schema: Schema) -> Iterator[str]:
     for name, field in schema["properties"].items():
-        often = "" if name in schema["required"] else "optional: "
+        often = "" if name in schema["required"] else "optional"
         said = field.get("description", "")
         choice = f"{said}: {', '.join(field['enum'])}" if "enum" in field else said
-        yield f"| `{name}` | {kind(field)} | {often}{choice} |"
+        yield f"| `{name}` | {kind(field)} | {': '.join(filter(None, [often, choice]))} |"
     if others := schema["additionalProperties"]:
         yield f"| any other name | {kind(others)} | {others['description']} |"
 

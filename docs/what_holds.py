@@ -54,8 +54,7 @@ def bounds_of(model: nn.Module, points: Tensor) -> list[rs.Bound]:
 
 def table(found: dict[str, list[rs.Bound]]) -> str:
     """A Markdown table: the ratio and the verdict of every row, on each network."""
-    head = ["inequality", "form", *(f"{name}: left | right | ratio | verdict" for name in found)]
-    head = [cell for name in head for cell in name.split(" | ")]
+    head = ["inequality", "form", *(cell for name in found for cell in (f"{name}: left", "right", "ratio", "verdict"))]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for rows in zip(*found.values(), strict=True):
         cells = [rows[0].reference, rows[0].kind]
@@ -155,10 +154,7 @@ def main() -> None:
     print(f"representation cost {cost.cost:.2f}, norm {cost.norm:.2f}, imbalance {cost.imbalance:.2f}")
     page = HERE / "what-holds.md"
     marked = re.compile(r"(<!-- table -->\n).*?(<!-- end -->)", re.DOTALL)
-    new = f"{table(found)}\n"
-    print(new)
-    if page.exists():
-        page.write_text(marked.sub(lambda m: f"{m[1]}{new}{m[2]}", page.read_text()))
+    page.write_text(marked.sub(lambda m: f"{m[1]}{table(found)}\n{m[2]}", page.read_text()))
 
 
 if __name__ == "__main__":

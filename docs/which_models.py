@@ -428,7 +428,7 @@ def shortened(refusal: str) -> tuple[str, str]:
 
 
 def table(rows: list[Row]) -> str:
-    head = ["model", "traced", "sites", "units", "kinds", "besides, not piecewise linear", "difference", "affine"]
+    head = ["model", "traced", "sites", "units", "kinds", "besides", "difference", "affine"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(map(str, cells(r))) + " |" for r in rows]
     return "\n".join(lines)
@@ -437,7 +437,7 @@ def table(rows: list[Row]) -> str:
 def cells(r: Row) -> list[Any]:
     net = r.network
     if net is None:
-        return [r.name, "refused", "", "", "", "".join(shortened(r.smooth_refusal)), "", ""]
+        return [r.name, "refused", "", "", "", shortened(r.smooth_refusal)[0], "", ""]
     kinds = ", ".join(dict.fromkeys(site.kind for site in net.sites))
     traced = "piecewise linear" if net.piecewise_linear else "`allow_smooth`"
     affine = "" if r.affine is None else "yes" if r.affine else "no"

@@ -3,12 +3,19 @@
 import os
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cyclopts import CycloptsError
 
 import regionscope as rs
 from regionscope.cli.commands import app
+from regionscope.experiments.registry import experiments_named
+from regionscope.measures.table import measure_named
+from regionscope.training.config import Training
+from regionscope.training.loop import SCORES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -19,6 +26,8 @@ PAGES = {
     if MADE not in path.parents
 }
 TEXTS = {name: path.read_text() for name, path in PAGES.items() if path.suffix == ".md"}
+LINKED = {f"docs/{name}": PAGES[name] for name in TEXTS}
+LINKED |= {name: ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")}
 
 
 def blocks(text: str, *languages: str) -> list[str]:
@@ -41,14 +50,47 @@ def commands(text: str) -> list[str]:
     return [line.removeprefix("regionscope ") for line in lines if line.startswith("regionscope ")]
 
 
-CALLS = [(name, command) for name, text in TEXTS.items() for command in commands(text)]
+CALLS = [(name, command) for name, path in LINKED.items() for command in commands(path.read_text())]
+
+
+def understood(command: str) -> None:
+    """An error if a command line has an option, or names a measure or a figure, that there is not."""
+    words = shlex.split(command, comments=True)
+    words = words[: next((i for i, word in enumerate(words) if word in {"|", ">", "&&", "&"}), None)]
+    _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+    _check_names(given.arguments)
+
+
+def _check_names(told: Mapping[str, Any]) -> None:
+    config, column = told.get("config", Training()), told.get("column", "loss")
+    for name in (*told.get("measures", ()), *config.measures):
+        measure_named(name)
+    for name, options in config.options.items():
+        measure_named(name).check(options)
+    experiments_named(told.get("names", ()))
+    if column not in SCORES:
+        measure_named(column.split("/")[1])
 
 
 @pytest.mark.parametrize(("name", "command"), CALLS, ids=[f"{name}: {command}" for name, command in CALLS])
 def test_a_command_on_a_page_is_understood(name: str, command: str) -> None:
-    words = shlex.split(command, comments=True)
-    words = words[: next((i for i, word in enumerate(words) if word in {"|", ">", "&&", "&"}), None)]
-    app.parse_args(words, exit_on_error=False, print_error=False)
+    understood(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "measure net.pt mood",
+        "train runs/a --measures mood",
+        "train runs/a --options.local_rank.mood 3",
+        "compare runs --column train/mood",
+        "reproduce mood",
+        "demo --mood 3",
+    ],
+)
+def test_a_command_that_would_be_refused_is_not_understood(command: str) -> None:
+    with pytest.raises((ValueError, TypeError, CycloptsError), match="mood"):
+        understood(command)
 
 
 def test_every_page_is_in_one_table_of_contents() -> None:
@@ -58,10 +100,6 @@ def test_every_page_is_in_one_table_of_contents() -> None:
             entries = [line for line in block.splitlines() if line and not line.startswith(":")]
             found += [os.path.normpath(Path(name).parent / entry) for entry in entries]
     assert sorted(found) == sorted([*PAGES, "gallery/index"])
-
-
-LINKED = {f"docs/{name}": path for name, path in PAGES.items() if name in TEXTS}
-LINKED |= {name: ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")}
 
 
 @pytest.mark.parametrize("name", LINKED)

@@ -161,3 +161,15 @@ def test_view_says_what_is_missing(tmp_path: Path) -> None:
         view(weights=tmp_path / "model.pt")
     with pytest.raises(FileNotFoundError, match="there is no run in"):
         write_page(tmp_path, tmp_path / "out.html")
+
+
+def test_view_shows_the_others_beside_a_damaged_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rs.Run.create(tmp_path / "runs" / "whole", {})
+    (tmp_path / "runs" / "damaged").mkdir()
+    (tmp_path / "runs" / "damaged" / "run.json").write_text("no JSON")
+    shown = list[str]()
+    monkeypatch.setattr(
+        "regionscope.cli.explorer.serve", lambda viewer, **_: shown.extend(viewer.library.exhibits().keys())
+    )
+    view((tmp_path / "runs",), no_browser=True)
+    assert shown == ["runs/whole"]

@@ -2,7 +2,6 @@
 
 import { useRef, useState } from "preact/hooks";
 import { useAnswer, useJson } from "./answers";
-import type { Colouring } from "./colours";
 import { csvOf, gifOf, save, savePng, svgOf } from "./downloads";
 import { Legend } from "./Legend";
 import type { Pictures } from "./Marks";
@@ -49,7 +48,7 @@ export function PlanePanel({ to, name, runs, run, step, view, dark, onRun, onSte
   };
   const ready = () => panel.current?.querySelector("figure")?.dataset.ready === "yes";
   const file = (end: string) => `${run.id.replaceAll("/", "-")}-step${at}${end}`;
-  const look = { colouring: view.colouring as Colouring, hidden: new Set(view.hidden), decision: view.decision, dark };
+  const look = { colouring: view.colouring, hidden: new Set(view.hidden), decision: view.decision, dark };
   const cells = shown?.content.kind === "cells" ? shown.content : null;
 
   const film = async () => {

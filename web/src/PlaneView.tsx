@@ -10,7 +10,7 @@ import { cells as askedCells, Refusal, type Transport } from "./transport";
 import { suffices, visible, wanted, whole, zoomed, type Viewport } from "./viewport";
 import { count, number } from "./words";
 
-export interface PlaneViewProps {
+interface PlaneViewProps {
   to: Transport;
   name: string; // of the panel
   run: string;

@@ -4,7 +4,7 @@ import type { Cells, Raster } from "./protocol";
 
 export type RGB = [number, number, number];
 
-export const HUES: Record<string, string> = { train: "#7b3fa0", test: "#e66f00", random: "#2a7fc1", uniform: "#2a7fc1" };
+const HUES: Record<string, string> = { train: "#7b3fa0", test: "#e66f00", random: "#2a7fc1", uniform: "#2a7fc1" };
 const OTHERS = ["#1b8a6b", "#b8437f", "#777777", "#8c6d1f"];
 export const BOUNDARY = "#d62728";
 

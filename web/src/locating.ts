@@ -110,7 +110,7 @@ export function classLabels(cells: Cells, centres: Float64Array, window: Window)
   return [...largest].map(([k, i]) => ({ name: cells.classes[k] ?? String(k), x: centres[2 * i]!, y: centres[2 * i + 1]! }));
 }
 
-export interface Nearest {
+interface Nearest {
   edge: number;
   distance: number; // in units of the window's scale
 }

@@ -113,10 +113,6 @@ export class Scene {
     this.picture = program(gl, PICTURE, SHOWN);
   }
 
-  get content(): Cells | Raster | null {
-    return this.loaded?.content ?? null;
-  }
-
   /** Take what is to be drawn from now on. */
   load(content: Cells | Raster, look: Look): void {
     this.unload();

@@ -1,11 +1,10 @@
 """What there is to look at: the runs below the folders that were given, and nothing else on this machine."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from torch import Tensor
 
@@ -86,7 +85,7 @@ class Library:
             raise Problem("unknown", f"there is no run {name[:80]!r}; there are {', '.join(others) or 'none'}")
         return known[name]
 
-    def _on_disk(self) -> Any:
+    def _on_disk(self) -> Iterator[tuple[tuple[Path, int], Exhibit]]:
         taken = set(self._given)
         for folder in self._folders:
             for file in sorted(folder.glob("**/run.json")):

@@ -162,13 +162,11 @@ async def _file(files: dict[str, tuple[bytes, str]], request: Request) -> Respon
 # the server
 
 
-def serve(
-    viewer: Viewer, *, port: int = 0, static: Path = STATIC, started: Callable[[Address], None] = lambda address: None
-) -> None:
-    """Serve on this machine only, on a free port if none is given, until it is interrupted."""
+def serve(viewer: Viewer, *, port: int, started: Callable[[Address], None]) -> None:
+    """Serve on this machine only, at a port, or a free one if it is 0, until it is interrupted."""
     with bound_socket(port) as listening:
         address = Address(listening.getsockname()[1], secrets.token_urlsafe(32))
-        server = new_server(explorer(viewer, address, static=static))
+        server = new_server(explorer(viewer, address))
         started(address)
         server.run(sockets=[listening])
 

@@ -5,6 +5,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any
 
+from torch import Tensor
+
 from regionscope.app.library import Exhibit, Images, Library
 from regionscope.app.live import Turn, Turns
 from regionscope.app.problems import Answer, Problem
@@ -55,7 +57,7 @@ def _library(model: Model | Network, plane: Plane, points: Array | None, labels:
     return Library([], lambda name, run: shown, [shown])
 
 
-def _images(points: Any, plane: Plane, labels: Array | None) -> Images:
+def _images(points: Tensor, plane: Plane, labels: Array | None) -> Images:
     shape, wanted = tuple(points.shape[1:]), tuple(plane.origin.shape)
     if shape != wanted or len(points) < 3:
         raise ValueError(f"points must be at least three inputs {('n', *wanted)}, got {tuple(points.shape)}")

@@ -23,7 +23,15 @@ from regionscope.cli.output import (
     save_picture,
     told_if_stopped,
 )
-from regionscope.cli.places import check_points_files, chosen_plane, chosen_points, expected, fitting_plane
+from regionscope.cli.places import (
+    USUAL_MARGIN,
+    USUAL_RADIUS,
+    check_points_files,
+    chosen_plane,
+    chosen_points,
+    expected,
+    fitting_plane,
+)
 from regionscope.geometry.forecasts import Forecast
 from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
@@ -33,7 +41,6 @@ from regionscope.results import kind_of_error
 from regionscope.tables import aligned, write_rows
 
 TOLD_BY_FILE = Given()
-USUAL_RADIUS, USUAL_MARGIN = 1.0, 1.2
 Colour = Literal["class", "gradient", "layer", "pattern", "none"]
 
 

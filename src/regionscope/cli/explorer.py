@@ -17,9 +17,16 @@ from regionscope.app.server import Address, serve
 from regionscope.app.viewer import Viewer
 from regionscope.cli.models import Given
 from regionscope.cli.output import SPOKEN, Output, Spoken
-from regionscope.cli.places import check_points_files, chosen_plane, chosen_points
+from regionscope.cli.places import (
+    USUAL_MARGIN,
+    USUAL_RADIUS,
+    check_points_files,
+    chosen_plane,
+    chosen_points,
+    run_folders,
+)
 from regionscope.files import write_text
-from regionscope.runs.run import Run, runs_in
+from regionscope.runs.run import Run
 from regionscope.training.config import digest, training_data
 from regionscope.training.loop import run_config
 
@@ -69,9 +76,7 @@ def view(
     """
     check_points_files(points, labels)
     folders = paths or (() if weights is not None else (Path("runs"),))
-    for folder in folders:
-        if not runs_in(folder):
-            raise ValueError(f"there are no runs in {folder}; make one with: regionscope train {folder}/NAME")
+    run_folders(folders)  # an error where there are none; damaged ones are left out later
     shown = [] if weights is None else [_given_exhibit(weights, given, points, labels)]
     viewer = Viewer(Library(folders, partial(run_exhibit, given, points, labels), shown))
     looking = Thread(target=first_look, args=(viewer,), daemon=True)
@@ -103,7 +108,7 @@ def _given_exhibit(weights: Path, given: Given, points: Path | None, labels: Pat
     if weights.suffix != ".safetensors":
         raise ValueError(f"--weights must be a .safetensors file, got {weights}; rs.save_weights writes them")
     network = given.loaded(weights).network
-    plane, _ = chosen_plane(network, points, labels, None, None, 1.0, 1.2, 0)
+    plane, _ = chosen_plane(network, points, labels, None, None, USUAL_RADIUS, USUAL_MARGIN, 0)
     images = None
     if points is not None or plane.origin.numel() > 2:
         found = chosen_points(network, points, labels)

@@ -1,6 +1,7 @@
-"""Where a network is looked at: points, with labels if they have some, and planes through them."""
+"""Where a network is looked at: points, with labels if they have some, planes through them; and where runs are."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from regionscope.geometry.planes import Plane
 from regionscope.geometry.sweep import exact
 from regionscope.tracing.trace import as_network
 
+USUAL_RADIUS, USUAL_MARGIN = 1.0, 1.2  # of planes around a point, and through three
 ROUNDS = 6  # in which a part is made smaller at the most
 CAUTION = 0.9  # of the side that would just do
 
@@ -101,6 +103,15 @@ def fitting_plane(
 def expected(network: nn.Module, plane: Plane, up_to_layer: int | None) -> Forecast:
     """About what a plane has."""
     return forecast(exact(as_network(network, plane.origin[None])), plane, up_to_layer=up_to_layer)
+
+
+def run_folders(paths: Sequence[Path]) -> list[Path]:
+    """The directories of runs, themselves or below."""
+    found = {path: sorted(file.parent for file in path.glob("**/run.json")) for path in paths}
+    for path, below in found.items():
+        if not below:
+            raise ValueError(f"there are no runs in {path}; make one with: regionscope train {path}/NAME")
+    return list(dict.fromkeys(folder for below in found.values() for folder in below))
 
 
 def _array(file: Path) -> Tensor:

@@ -22,6 +22,7 @@ from regionscope.cli.output import (
     save_picture,
     told_if_stopped,
 )
+from regionscope.cli.places import run_folders
 from regionscope.runs.bundles import bundled, bundles_as_rows
 from regionscope.runs.report import summary, write_report
 from regionscope.runs.run import SIGNAL, Run, run_state
@@ -71,7 +72,7 @@ def train(
     with _told_to_resume(path):
         run = training.train(
             replace(config, options=options), path, save_every=save_every, device=device, overwrite=overwrite,
-            show_progress=not output.quiet,
+            show_progress=output.bar,
         )  # fmt: skip
     return _say_end(run, output)
 
@@ -95,7 +96,7 @@ def resume(path: Path, *, save_every: float = 60.0, device: str = "cpu", output:
     regionscope resume runs/grok
     """
     with _told_to_resume(path):
-        run = training.resume(path, save_every=save_every, device=device, show_progress=not output.quiet)
+        run = training.resume(path, save_every=save_every, device=device, show_progress=output.bar)
     return _say_end(run, output)
 
 
@@ -148,7 +149,7 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
     regionscope status runs
     """
     body, remarks, data = [["run", "state", "step", "of", "records", "loss", "train", "test"]], [], []
-    for folder in _run_folders([path]):
+    for folder in run_folders([path]):
         try:
             run = Run.open(folder)
             now, state, missing = _now(run), run_state(run), run.missing
@@ -173,18 +174,9 @@ def _now(run: Run) -> dict[str, Any]:
     return {**last, **run.status}
 
 
-def _run_folders(paths: Sequence[Path]) -> list[Path]:
-    """The directories of runs, themselves or below."""
-    found = {path: sorted(file.parent for file in path.glob("**/run.json")) for path in paths}
-    for path, below in found.items():
-        if not below:
-            raise ValueError(f"there are no runs in {path}; make one with: regionscope train {path}/NAME")
-    return list(dict.fromkeys(folder for below in found.values() for folder in below))
-
-
 def _runs(paths: Sequence[Path]) -> list[Run]:
     """The runs in directories, or below them."""
-    return [Run.open(folder) for folder in _run_folders(paths)]
+    return [Run.open(folder) for folder in run_folders(paths)]
 
 
 def report(
@@ -344,16 +336,16 @@ def demo(
     --------
     regionscope demo --steps 3000 --out demo
     """
-    path, bar = out / "run", not output.quiet
+    path = out / "run"
     output.remark(
         f"784-64x4-10 on 1000 MNIST images, {steps:,} steps of AdamW on the squared error; everything goes to {out}"
     )
     torch.set_num_threads(1)  # layers this small are slower on more
     with told_if_stopped(f"go on with: {command_line('demo', '--out', out)}"):
         if (path / "run.json").exists():
-            run = training.resume(path, show_progress=bar)
+            run = training.resume(path, show_progress=output.bar)
         else:
-            run = training.train(replace(DEMO, steps=steps, seed=seed), path, show_progress=bar)
+            run = training.train(replace(DEMO, steps=steps, seed=seed), path, show_progress=output.bar)
         files = write_report(run, out)
     if not output.json:
         output.remark(f"\n{summary(run)}\n")

@@ -122,12 +122,12 @@ class Findings:
         }  # fmt: skip
 
     @staticmethod
-    def from_dict(stored: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> "Findings":
+    def from_dict(stored: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "Findings":
         """The inverse, also after JSON; a verdict that is not that of the checks is an error."""
         about: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
         curves = {name: Curve.of(_numbers(c["x"]), _numbers(c["runs"])) for name, c in about.pop("curves").items()}
         checks, told = tuple(Check(**check) for check in about.pop("checks")), about.pop("verdict")
-        findings = Findings(checks=checks, evidence=Evidence(curves, dict(arrays or {})), **about)
+        findings = Findings(checks=checks, evidence=Evidence(curves, arrays), **about)
         if findings.verdict != told:
             raise ValueError(f"{findings.name} says {told!r}, but its checks say {findings.verdict!r}")
         return findings

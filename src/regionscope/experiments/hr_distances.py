@@ -149,16 +149,13 @@ def _draw(findings: Findings) -> "Figure":
     sizes = {name: int(name.split()[1].rstrip(",")) * int(name.split()[3]) for name in scaled}
     plain = {name: Curve(curve.x, curve.runs / sizes[name]) for name, curve in scaled.items()}
     figure, (ax, scaled_ax, against, kinds) = panels(2, 2, height=2.5)
-    draw_curves(ax, plain, xlabel="epoch", ylabel="distance", from_zero=True)
-    draw_curves(scaled_ax, scaled, xlabel="epoch", ylabel="units × distance", from_zero=True)
+    draw_curves(ax, plain, xlabel="epoch", ylabel="distance", from_zero=True, legend=False)
+    draw_curves(scaled_ax, scaled, xlabel="epoch", ylabel="units × distance", from_zero=True, legend=False)
     for name, style in curve_styles(scaled).items():
         against.plot(accuracies[name].mean, scaled[name].mean, markevery=3, **style)
     against.set(xlabel="test accuracy", ylabel="units × distance", ylim=scaled_ax.get_ylim())
     means = {f"{kind} points": _mean_of_networks(_of_kind(curves, kind)) for kind in KINDS}
     draw_curves(kinds, means, xlabel="epoch", ylabel="units × distance, mean", from_zero=True)
-    for one in (ax, scaled_ax):
-        if legend := one.get_legend():
-            legend.remove()
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     return figure
 

@@ -22,7 +22,16 @@ from regionscope.experiments.lc_mnist import (
     digit_trainings,
 )
 from regionscope.experiments.pictures import draw_curves, panels
-from regionscope.experiments.verdicts import at_least, at_most, drops_late, late_part, reported, rises_after, untested
+from regionscope.experiments.verdicts import (
+    at_least,
+    at_most,
+    drops_late,
+    ends_early,
+    late_part,
+    reported,
+    rises_after,
+    untested,
+)
 from regionscope.experiments.watching import curve_of, watching
 from regionscope.inequalities.chains import products
 from regionscope.measures.complexity import local_complexity
@@ -91,8 +100,7 @@ def _bound_checks(settings: DigitSettings, evidence: Evidence) -> Sequence[Check
     lc, tv, bound = (evidence.curves[name] for name in ("LC", "TV", "bound"))
     left = 1 - bound.runs / lc.runs
     holds = at_least("LC less the bound, as a share of LC: least over training", left.min(axis=1), 0.0, paper="holds")
-    if settings.steps < ENOUGH:
-        why = f"{settings.steps:,} steps end before the late phase"
+    if why := ends_early(settings.steps, ENOUGH):
         return [holds, *(untested(f"late change of {name}", why) for name in ("LC", "the bound", "TV"))]
     return [
         holds,

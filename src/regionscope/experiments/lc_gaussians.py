@@ -11,7 +11,7 @@ from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.lc_mnist import DROP, EPS
 from regionscope.experiments.pictures import draw_curves, panels
-from regionscope.experiments.verdicts import at_least, correlates, drops_late, reported, untested
+from regionscope.experiments.verdicts import at_least, correlates, drops_late, ends_early, reported, untested
 from regionscope.experiments.watching import curve_of, watching
 from regionscope.training.config import Training
 from regionscope.types import Floats
@@ -68,10 +68,6 @@ def _evidence(settings: GaussianSettings, lab: Lab) -> Evidence:
     return Evidence({"LC": curve_of(found, "test/local_complexity"), **ranks})
 
 
-def _too_short(settings: GaussianSettings) -> str:
-    return f"{settings.steps:,} steps end before the late phase" if settings.steps < ENOUGH else ""
-
-
 def _starting_ranks(settings: GaussianSettings, evidence: Evidence) -> list[Check]:
     """The authors' network has the same ranks at its start, if it is ours."""
     return [
@@ -85,7 +81,7 @@ def _starting_ranks(settings: GaussianSettings, evidence: Evidence) -> list[Chec
 
 def _drop_checks(settings: GaussianSettings, evidence: Evidence) -> Sequence[Check]:
     """LC and LR of the layers behind the first drop late by a fifth, half of it within a tenfold of steps."""
-    if why := _too_short(settings):
+    if why := ends_early(settings.steps, ENOUGH):
         return [untested("late drop of LR with LC", why), *_starting_ranks(settings, evidence)]
     names = ["LC", *(f"LR, layer {layer}" for layer in range(2, settings.depth + 1))]
     drops = [drops_late(name, evidence.curves[name], by=DROP, paper="a late drop") for name in names]
@@ -114,7 +110,7 @@ def fastest_share(x: Floats, values: Floats) -> float:
 
 def _correlation_checks(settings: GaussianSettings, evidence: Evidence) -> Sequence[Check]:
     """Pearson's r of LC and the local rank of layers 2, 3 and 4, over training."""
-    if why := _too_short(settings):
+    if why := ends_early(settings.steps, ENOUGH):
         return [untested("LC and local rank go together", why), *_starting_ranks(settings, evidence)]
     return [
         correlates(

@@ -13,6 +13,7 @@ from regionscope.experiments.verdicts import (
     correlates,
     correlation,
     drops_late,
+    ends_early,
     late_part,
     reported,
     rises_late,
@@ -160,12 +161,11 @@ def _all_checks(
     """Late changes of every scale and what else a figure claims; the script's numbers beside them, and how it ends."""
     curves, kinds = evidence.curves, list(_trainings_by_kind(settings))
     ends = [
-        reported(f"{word} accuracy at the end, {kind}", curves[f"{name}, {kind}"].runs[:, -1])
+        reported(f"{name} accuracy at the end, {kind}", curves[f"{name}, {kind}"].runs[:, -1])
         for kind in kinds
-        for name, word in {"clean": "clean", "PGD": "PGD"}.items()
+        for name in ("clean", "PGD")
     ]
-    if settings.steps < ENOUGH:
-        why = f"{settings.steps:,} steps end before the late phase"
+    if why := ends_early(settings.steps, ENOUGH):
         return [untested(f"late change of {name}", why) for name in (*dropping, "PGD accuracy")] + ends
     judged = [check for scale in settings.scales for check in _late_checks(curves, _label(scale), dropping)]
     script = _told_only(_late_checks(curves, "script", dropping)) if "script" in kinds else []

@@ -15,10 +15,10 @@ from scipy.spatial.distance import cdist
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
-from regionscope.experiments.lc_mnist import DROP, SMOKE, DigitSettings, complexity_options, digit_training
+from regionscope.experiments.lc_mnist import DROP, SMOKE, DigitSettings, Variant, complexity_options, digit_training
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.settings import settings_from_plain
-from regionscope.experiments.verdicts import at_least, drops_late, monotone, reported, untested
+from regionscope.experiments.verdicts import at_least, drops_late, ends_early, monotone, reported, untested
 from regionscope.experiments.watching import curve_of, watching
 from regionscope.integrations import extra
 from regionscope.training.config import Training
@@ -41,10 +41,6 @@ def _complexity(settings: DigitSettings, training: Training) -> Measurement:
     return watching(training, measures, probes=("test",), points=settings.points)
 
 
-def _too_short(settings: DigitSettings) -> str:
-    return f"{settings.steps:,} steps end before the late phase" if settings.steps < ENOUGH else ""
-
-
 # figure 11
 
 
@@ -55,7 +51,7 @@ class ClusterSettings(DigitSettings):
     scales: tuple[float, ...] = (1.0,)
     depth: int = 1
     width: int = 5000
-    variants: tuple[Literal["paper", "script"], ...] = ("paper",)
+    variants: tuple[Variant, ...] = ("paper",)
     embedding: Embedding = "umap"
 
 
@@ -157,7 +153,7 @@ def _cluster_checks(settings: ClusterSettings, evidence: Evidence) -> Sequence[C
     before, after = evidence.arrays["silhouettes"].T
     steps = [f"{step:,}" for step in evidence.arrays["steps"]]
     told = [reported(f"silhouette at step {step}", s) for step, s in zip(steps, (before, after), strict=True)]
-    if why := _too_short(settings):
+    if why := ends_early(settings.steps, ENOUGH):
         return [untested("clusters of weight vectors after the drop of LC", why), *told]
     return [
         drops_late("LC", evidence.curves["LC"], by=DROP, paper="a drop"),
@@ -190,7 +186,7 @@ class DecaySettings(DigitSettings):
     scales: tuple[float, ...] = (1.0,)
     depth: int = 1
     width: int = 1000
-    variants: tuple[Literal["paper", "script"], ...] = ("paper",)
+    variants: tuple[Variant, ...] = ("paper",)
     decays: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1)
 
 
@@ -237,7 +233,7 @@ def _decay_checks(settings: DecaySettings, evidence: Evidence) -> Sequence[Check
     """More decay, less LC at the end; its linear fit by the bound explains half of its variance at least."""
     final, x = _final(evidence), _bound_by_decay(settings)
     fits = [stats.linregress(x, row) for row in final]
-    if why := _too_short(settings):
+    if why := ends_early(settings.steps, ENOUGH):
         return [untested("LC at the end against weight decay", why), reported("LC at the end", final.mean(axis=1))]
     return [
         monotone("LC at the end with weight decay", settings.decays, final, rising=False, paper="lower for more decay"),

@@ -1,11 +1,11 @@
-"""Maps of a square plane: how long the boundaries are in each pixel."""
+"""Maps of a square plane: how long the boundaries are in each pixel, and pieces of them."""
 
 import numpy as np
 
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.planes import Plane
 from regionscope.machine import points_at_once
-from regionscope.types import Floats
+from regionscope.types import Floats, Indices
 
 
 def length_map(cells: PlaneCells, side: int) -> Floats:
@@ -35,6 +35,19 @@ def length_in_pixels(segments: Floats, pixels: int) -> Floats:
     at_once = points_at_once(4 * pixels)
     parts = [_laid(segments[k : k + at_once], pixels) for k in range(0, len(segments), at_once)]
     return np.asarray(sum(parts, np.zeros((pixels, pixels))))
+
+
+def middles_of_pieces(segments: Floats, count: Indices) -> tuple[Floats, Indices]:
+    """The middles of so many equal pieces of each segment (n, 2, 2), one after another, and whose pieces they are.
+
+    >>> middles_of_pieces(np.array([[[0.0, 0.0], [1.0, 0.0]]]), np.array([2]))
+    (array([[0.25, 0.  ],
+           [0.75, 0.  ]]), array([0, 0]))
+    """
+    owner = np.repeat(np.arange(len(segments)), count)
+    place = (np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count) + 0.5) / count[owner]
+    along = segments[:, 1] - segments[:, 0]
+    return np.asarray(segments[owner, 0] + place[:, None] * along[owner]), owner
 
 
 def _laid(segments: Floats, pixels: int) -> Floats:

@@ -5,7 +5,7 @@ from typing import Any
 
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import VERDICTS, Check, Findings
-from regionscope.experiments.registry import EXPERIMENTS, PAPERS
+from regionscope.experiments.registry import EXPERIMENTS, PAPERS, paper_of
 
 INTRODUCTION = """# The papers, reproduced
 
@@ -38,13 +38,9 @@ def _number(check: Check) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def listing(experiments: Sequence[Experiment[Any]], found: Mapping[str, Findings]) -> list[list[str]]:
@@ -71,7 +67,7 @@ def reproduction_page(found: Sequence[Findings], pictures: str) -> str:
     ]  # fmt: skip
     sections = []
     for paper, title in PAPERS.items():
-        own = [_section(known[name], pictures) for name in order if _paper(name) == paper]
+        own = [_section(known[name], pictures) for name in order if paper_of(name) == paper]
         sections += [f"## {title}\n", *own] if own else []
     left = [name for name in EXPERIMENTS if name not in known]
     missing = [f"Not run yet: {', '.join(left)}; `regionscope reproduce NAME` does.", ""] if left else []
@@ -82,15 +78,10 @@ def _summary(known: Mapping[str, Findings]) -> list[list[str]]:
     """How often each verdict was reached, by paper."""
     rows = [["paper", *VERDICTS]]
     for paper, title in PAPERS.items():
-        verdicts = [f.verdict for name, f in known.items() if _paper(name) == paper]
+        verdicts = [f.verdict for name, f in known.items() if paper_of(name) == paper]
         if verdicts:
             rows.append([title, *(str(verdicts.count(verdict)) for verdict in VERDICTS)])
     return rows
-
-
-def _paper(name: str) -> str:
-    """Whose figure it is: of "lc3", "lc"."""
-    return name.rstrip("0123456789")
 
 
 def _section(findings: Findings, pictures: str) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.pd_images import (
     CLEAR,
@@ -15,20 +14,24 @@ from regionscope.experiments.pd_images import (
     OURS,
     PROBES,
     ImageSettings,
-    image_evidence,
-    image_measurements,
+    image_experiment,
     image_networks,
-    image_trainings,
     laptop_images,
-    mean_statistic,
     norm_checks,
     not_interpolated,
-    peak_height,
     smoke_images,
     with_one_legend,
 )
 from regionscope.experiments.pictures import draw_curves, panels
-from regionscope.experiments.verdicts import at_least, monotone, reported, second_descent, untested
+from regionscope.experiments.verdicts import (
+    at_least,
+    each_run,
+    monotone,
+    peak_value,
+    reported,
+    second_descent,
+    untested,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,9 +57,7 @@ def _decay_checks(settings: ImageSettings, evidence: Evidence) -> Sequence[Check
     ]
     if why := not_interpolated(evidence, names[:1]):
         return [*(untested(f"more decay, {what}", why) for what in ("less second descent", "lower peak")), *ends]
-    descents, peaks = (
-        np.stack([mean_statistic(s, [c]) for c in curves], axis=1) for s in (second_descent, peak_height)
-    )
+    descents, peaks = (np.stack([each_run(s, curve) for curve in curves], axis=1) for s in (second_descent, peak_value))
     return [
         at_least(f"train, {names[0]}: second descent as a share of the peak", descents[:, 0], CLEAR),
         monotone("train: second descent", settings.decays, descents, rising=False, paper="reduced by decay"),
@@ -88,7 +89,7 @@ def _draw_decays(findings: Findings) -> "Figure":
 
 
 FIGURES = (
-    Experiment(
+    image_experiment(
         name="pd4",
         title="Crossings while CNNs of several depths learn CIFAR-10, with and without batch norm",
         claim="Batch norm removes the second descent and raises local complexity; train and test points are alike, and"
@@ -98,14 +99,11 @@ FIGURES = (
             "laptop": laptop_images(PD4),
             "paper": PD4,
         },
-        trainings=image_trainings,
-        measurements=image_measurements,
-        evidence=image_evidence,
         checks=norm_checks,
         draw=_draw_depths,
         choices=(*OF_CNNS, "depths 3, 5 and 7: the paper prints none"),
     ),
-    Experiment(
+    image_experiment(
         name="pd7",
         title="Crossings while a CNN learns CIFAR-10 with more and more weight decay",
         claim="The more weight decay, the smaller the second descent and the lower the peak of the ascent.",
@@ -114,9 +112,6 @@ FIGURES = (
             "laptop": laptop_images(CNN, decays=DECAYS),
             "paper": replace(CNN, decays=DECAYS),
         },
-        trainings=image_trainings,
-        measurements=image_measurements,
-        evidence=image_evidence,
         checks=_decay_checks,
         draw=_draw_decays,
         choices=(*OF_CNNS, "weight decays 0.01, 0.1, 1 and 3: the paper prints none"),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -139,9 +140,12 @@ CHOICES = (
     " defect, the root mean square distance of the middles of antipodes relative to half the diagonals",
 )
 CLAIM = "Up to r = 0.014 neighbourhoods are deformed little and in a stable way"
+_experiment = partial(
+    Experiment, trainings=image_trainings, measurements=_measurements, evidence=_evidence, checks=_checks, draw=_draw
+)
 
 FIGURES = (
-    Experiment(
+    _experiment(
         name="pd18",
         title="Deformation of neighbourhoods by the layers of a CNN",
         claim=f"{CLAIM}; with larger radii their eccentricity and diameter grow with depth.",
@@ -150,14 +154,9 @@ FIGURES = (
             "laptop": _deforming(laptop_images(CNN)),
             "paper": _deforming(CNN, points=1000),
         },
-        trainings=image_trainings,
-        measurements=_measurements,
-        evidence=_evidence,
-        checks=_checks,
-        draw=_draw,
         choices=(*CHOICES, "the CNN of depth 5 and width 32 of figure 7: the paper does not say which it is"),
     ),
-    Experiment(
+    _experiment(
         name="pd19",
         title="Deformation of neighbourhoods by the layers of ResNet18",
         claim=f"{CLAIM}; ResNet18 reduces their eccentricity and diameter.",
@@ -166,11 +165,6 @@ FIGURES = (
             "laptop": _deforming(laptop_images(RESNET, **FEWER)),
             "paper": _deforming(RESNET, points=1000),
         },
-        trainings=image_trainings,
-        measurements=_measurements,
-        evidence=_evidence,
-        checks=_checks,
-        draw=_draw,
         choices=(*CHOICES, "the pre-activation ResNet18 of the code without batch norm"),
     ),
 )

@@ -15,10 +15,9 @@ from regionscope.experiments.pd_mnist import (
     PartitionSettings,
     crossing_experiment,
     crossings_named,
-    each_run,
     partition_networks,
 )
-from regionscope.experiments.verdicts import at_least, falls_again, monotone, reported, untested
+from regionscope.experiments.verdicts import at_least, each_run, falls_again, monotone, reported, untested
 from regionscope.types import Floats, Indices
 
 ENOUGH = 50_000  # steps, before which networks of this kind have not generalised
@@ -26,6 +25,7 @@ PROMINENT = 0.1  # a peak stands out by this share of the highest value, at leas
 MOST = 0.5  # of what an accuracy rises, at least, happens in its phase
 HALF_WAY = 0.5  # of the rise of test accuracy: there generalisation is said to happen
 SCALED = PartitionSettings(init_scale=8.0)
+CHOICES = (FRAME, RADIUS, "depths 3, 4 and 5, and 100,000 steps as in the grokking code that PD follows")
 
 
 def peaks(values: Floats) -> Indices:
@@ -95,7 +95,7 @@ FIGURES = (
             "paper": replace(SCALED, depths=(3, 4, 5), steps=100_000),
         },
         checks=_checks,
-        choices=(FRAME, RADIUS, "depths 3, 4 and 5, and 100,000 steps as in the grokking code that PD follows"),
+        choices=CHOICES,
     ),
     crossing_experiment(
         name="pd9",
@@ -108,6 +108,6 @@ FIGURES = (
             "paper": replace(SCALED, depths=(3, 4, 5), steps=100_000),
         },
         checks=_checks,
-        choices=(FRAME, RADIUS, "depths 3, 4 and 5, and 100,000 steps as in the grokking code that PD follows"),
+        choices=CHOICES,
     ),
 )

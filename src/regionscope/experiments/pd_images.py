@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
+from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.verdicts import (
@@ -14,8 +16,9 @@ from regionscope.experiments.verdicts import (
     ascent,
     at_least,
     at_most,
-    largest_rise,
+    each_run,
     monotone,
+    peak_value,
     reported,
     second_descent,
     untested,
@@ -131,6 +134,9 @@ def crossings_column(probe: str, layer: int | None = None) -> str:
     return f"{probe}/boundary_crossings" + ("" if layer is None else f"/layer{layer}")
 
 
+image_experiment = partial(
+    Experiment, trainings=image_trainings, measurements=image_measurements, evidence=image_evidence
+)
 OURS = (
     "one frame for all points, kept over time; logits are no units",
     "batches of 256 and 500,000 steps at most, those of the code for ResNet18",
@@ -140,15 +146,9 @@ OURS = (
 # checks
 
 
-def mean_statistic(statistic: Statistic, curves: Sequence[Curve]) -> Floats:
+def _mean_statistic(statistic: Statistic, curves: Sequence[Curve]) -> Floats:
     """A statistic of each run, in the mean over networks: one number a seed."""
-    each = [[statistic(curve.x, values) for values in curve.runs] for curve in curves]
-    return np.asarray(np.mean(each, axis=0))
-
-
-def peak_height(x: Floats, values: Floats) -> float:
-    """The value at the end of the largest rise."""
-    return float(values[largest_rise(values)[1]])
+    return np.asarray(np.mean([each_run(statistic, curve) for curve in curves], axis=0))
 
 
 def not_interpolated(evidence: Evidence, networks: Sequence[str]) -> str:
@@ -178,14 +178,14 @@ def norm_checks(settings: ImageSettings, evidence: Evidence) -> Sequence[Check]:
         parts = ("ascent and second descent", "batch norm lessens it and raises crossings", "train and test alike")
         return [*(untested(part, why) for part in parts), *ends]
     without, with_norm = ([curves[f"{n}: train"] for n in group] for group in (plain, normed))
-    descents = mean_statistic(second_descent, without)
+    descents = _mean_statistic(second_descent, without)
     risen = [overall(normed, probe) / overall(plain, probe) for probe in PROBES]
     apart = [_gap(curves[f"{n}: train"], curves[f"{n}: test"]) for n in names]
     checks = [
-        at_least("train, without batch norm: ascent as a share of the valley", mean_statistic(ascent, without), CLEAR),
+        at_least("train, without batch norm: ascent as a share of the valley", _mean_statistic(ascent, without), CLEAR),
         at_least("train, without batch norm: second descent as a share of the peak", descents, CLEAR),
         at_least(
-            "the same less that with batch norm", descents - mean_statistic(second_descent, with_norm), LESS,
+            "the same less that with batch norm", descents - _mean_statistic(second_descent, with_norm), LESS,
             paper="removed by batch norm",
         ),
         at_least(
@@ -198,7 +198,7 @@ def norm_checks(settings: ImageSettings, evidence: Evidence) -> Sequence[Check]:
         ),
     ]  # fmt: skip
     if len(settings.depths) > 1:
-        peaks = np.stack([mean_statistic(peak_height, [curve]) for curve in without], axis=1)
+        peaks = np.stack([each_run(peak_value, curve) for curve in without], axis=1)
         words = "train, without batch norm: peak of the ascent"
         checks.append(monotone(words, settings.depths, peaks, rising=True, paper="deeper, higher"))
     return [*checks, *ends]

@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
-from regionscope.experiments.length_maps import length_map, square_shares
+from regionscope.experiments.length_maps import length_map, middles_of_pieces, square_shares
 from regionscope.experiments.pd_mnist import (
     FRAME,
     LAPTOP,
@@ -101,12 +101,8 @@ def _seen(cells: PlaneCells, side: int) -> tuple[Floats, dict[str, Floats]]:
 
 def _marks_along(segments: Floats) -> Floats:
     """Points (m, 2) along segments (n, 2, 2), close to each other."""
-    along = segments[:, 1] - segments[:, 0]
-    length = np.hypot(along[:, 0], along[:, 1])
-    count = np.ceil(PIECES * length).astype(np.int64).clip(1)
-    which = np.repeat(np.arange(len(segments)), count)
-    place = (np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + 0.5) / count[which]
-    return np.asarray(segments[which, 0] + place[:, None] * along[which])
+    length = np.hypot(*(segments[:, 1] - segments[:, 0]).T)
+    return middles_of_pieces(segments, np.ceil(PIECES * length).astype(np.int64).clip(1))[0]
 
 
 def _near(lengths: Floats, marks: Floats) -> Floats:

@@ -13,10 +13,10 @@ from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import (
-    Statistic,
     ascent,
     at_least,
     at_most,
+    each_run,
     falls_again,
     falls_first,
     largest_rise,
@@ -137,21 +137,6 @@ def _partition_evidence(settings: PartitionSettings, lab: Lab) -> Evidence:
 # checks
 
 
-def each_run(statistic: Statistic, curve: Curve) -> Floats:
-    """A statistic of every run, (seeds,)."""
-    return np.array([statistic(curve.x, values) for values in curve.runs])
-
-
-def peak_value(x: Floats, values: Floats) -> float:
-    """The value at the top of the largest rise."""
-    return float(values[largest_rise(values)[1]])
-
-
-def peak_place(x: Floats, values: Floats) -> float:
-    """The step of the top of the largest rise."""
-    return float(x[largest_rise(values)[1]])
-
-
 def double_descent(words: str, curve: Curve) -> list[Check]:
     """A first descent of a tenth at least, an ascent and a second descent of a fifth."""
     return [
@@ -252,11 +237,12 @@ def _draw_crossings(findings: Findings, names: Sequence[str], *, accuracies: boo
             name = names[column]
             if row < len(radii):
                 shown = {probe: curves[crossings_named(name, radii[row], probe)] for probe in PROBES}
-                draw_curves(ax, shown, ylabel=f"crossings, r = {radii[row]:g}", from_zero=True)
+                ylabel = f"crossings, r = {radii[row]:g}"
+                draw_curves(ax, shown, ylabel=ylabel, from_zero=True, legend=False)
             else:
-                draw_curves(ax, {s: curves[f"{name}, {s} accuracy"] for s in ("train", "test")}, ylabel="accuracy")
+                shown = {split: curves[f"{name}, {split} accuracy"] for split in ("train", "test")}
+                draw_curves(ax, shown, ylabel="accuracy", legend=False)
                 ax.set_ylim(-0.03, 1.03)
-            ax.legend_ = None
             ax.set(title="" if row else name, xlabel="training step" if k >= len(axes) - len(names) else "")
             ax.set_ylabel("" if column else ax.get_ylabel())
         handles, labels = axes[0].get_legend_handles_labels()
@@ -297,7 +283,7 @@ FIGURES = (
         checks=_depth_checks,
         choices=(FRAME,),
     ),
-    Experiment(
+    crossing_experiment(
         name="pd15",
         title="Crossings of each layer during training, MNIST perceptron of depth 6 and width 200",
         claim="Shallow layers have a sharper peak, with train and test apart; in deep layers train and test are alike.",
@@ -306,8 +292,6 @@ FIGURES = (
             "laptop": replace(LAPTOP, depths=(6,), radii=FINE_AND_COARSE),
             "paper": PartitionSettings(depths=(6,), radii=FINE_AND_COARSE),
         },
-        trainings=partition_trainings,
-        measurements=crossing_measurements,
         evidence=_layer_evidence,
         checks=_layer_checks,
         draw=_draw_layers,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab
 from regionscope.experiments.pd_images import (
@@ -20,17 +19,16 @@ from regionscope.experiments.pd_images import (
     ImageSettings,
     crossings_column,
     image_evidence,
+    image_experiment,
     image_measurements,
-    image_trainings,
     laptop_images,
-    mean_statistic,
     norm_checks,
     not_interpolated,
     smoke_images,
     with_one_legend,
 )
 from regionscope.experiments.pictures import draw_curves, panels
-from regionscope.experiments.verdicts import at_least, at_most, reported, second_descent, untested
+from regionscope.experiments.verdicts import at_least, at_most, each_run, reported, second_descent, untested
 from regionscope.experiments.watching import curve_of
 
 if TYPE_CHECKING:
@@ -65,9 +63,7 @@ def _layer_checks(settings: ImageSettings, evidence: Evidence) -> Sequence[Check
     ]
     if why := not_interpolated(evidence, ["network"]):
         return [untested("the second descent alternates within a block", why), *ends]
-    first, second = (
-        mean_statistic(second_descent, [_together(evidence, range(k, 2 * SHALLOW + 1, 2))]) for k in (1, 2)
-    )
+    first, second = (each_run(second_descent, _together(evidence, range(k, 2 * SHALLOW + 1, 2))) for k in (1, 2))
     about = f"second descent as a share of the peak, first {SHALLOW} blocks"
     return [
         at_least(f"second ReLUs: {about}", second, CLEAR, paper="occurs"),
@@ -111,7 +107,7 @@ def _draw_layers(findings: Findings) -> "Figure":
 
 
 FIGURES = (
-    Experiment(
+    image_experiment(
         name="pd5",
         title="Crossings while ResNet18 learns CIFAR-10, with and without batch norm",
         claim="Batch norm reduces the second descent and raises local complexity; train and test points are alike.",
@@ -120,21 +116,16 @@ FIGURES = (
             "laptop": laptop_images(PD5, **FEWER, radius=WIDER),
             "paper": PD5,
         },
-        trainings=image_trainings,
-        measurements=image_measurements,
-        evidence=image_evidence,
         checks=norm_checks,
         draw=_draw_norms,
         choices=OF_RESNETS,
     ),
-    Experiment(
+    image_experiment(
         name="pd16",
         title="Crossings of each ReLU of ResNet18 without batch norm",
         claim="In shallow blocks the second descent alternates: it occurs at the second ReLU of a block, and not at the"
         " first.",
         scales={"smoke": smoke_images(RESNET), "laptop": laptop_images(RESNET, **FEWER, radius=WIDER), "paper": RESNET},
-        trainings=image_trainings,
-        measurements=image_measurements,
         evidence=_layer_evidence,
         checks=_layer_checks,
         draw=_draw_layers,

@@ -27,9 +27,15 @@ def panels(columns: int, rows: int = 1, *, height: float = 2.4, sharey: bool = F
 
 
 def draw_curves(
-    ax: "Axes", curves: Mapping[str, Curve], *, ylabel: str, xlabel: str = "training step", from_zero: bool = False
+    ax: "Axes",
+    curves: Mapping[str, Curve],
+    *,
+    ylabel: str,
+    xlabel: str = "training step",
+    from_zero: bool = False,
+    legend: bool = True,
 ) -> None:
-    """The mean of each over its seeds, with a band of ± one standard error."""
+    """The mean of each over its seeds, with a band of ± one standard error; a legend if there are several."""
     from regionscope.plots.curves import curve_line, set_log_time
     from regionscope.plots.style import curve_styles
 
@@ -40,7 +46,7 @@ def draw_curves(
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if from_zero:
         ax.set_ylim(0, 1.05 * ax.get_ylim()[1], auto=True)  # shared axes go on growing with later panels
-    if len(curves) > 1:
+    if legend and len(curves) > 1:
         ax.legend(frameon=False, fontsize="small")
 
 

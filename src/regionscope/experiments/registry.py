@@ -78,9 +78,14 @@ FAMILIES: tuple[tuple[Experiment[Any], ...], ...] = (
 )
 
 
+def paper_of(name: str) -> str:
+    """Whose figure it is: of "lc3", "lc"."""
+    return name.rstrip("0123456789")
+
+
 def _place(name: str) -> tuple[int, int]:
     """By paper, then by number."""
-    paper = name.rstrip("0123456789")
+    paper = paper_of(name)
     return list(PAPERS).index(paper), int(name.removeprefix(paper))
 
 
@@ -97,7 +102,7 @@ def experiments_named(names: tuple[str, ...]) -> list[Experiment[Any]]:
     """
     found: dict[str, Experiment[Any]] = {}
     for name in names:
-        chosen = {n: e for n, e in EXPERIMENTS.items() if name in (n, n.rstrip("0123456789"), "all")}
+        chosen = {n: e for n, e in EXPERIMENTS.items() if name in (n, paper_of(n), "all")}
         if not chosen:
             raise ValueError(f"there is no experiment {name!r}; there are all, {', '.join([*PAPERS, *EXPERIMENTS])}")
         found |= chosen

@@ -58,9 +58,14 @@ def interval_above(words: str, value: float, resampled: ArrayLike, threshold: fl
     return Check(words, value, float(draws.std()), paper, rule, bool(np.quantile(draws, 0.025) > threshold))
 
 
-def untested(words: str, why: str, *, rule: str = "not at this scale", paper: str = "") -> Check:
+def untested(words: str, why: str, *, paper: str = "") -> Check:
     """A part of the claim that cannot be judged here."""
-    return Check(words, paper=paper, rule=rule, why=why)
+    return Check(words, paper=paper, rule="not at this scale", why=why)
+
+
+def ends_early(steps: int, enough: int) -> str:
+    """Why nothing can be said of the late phase, for `untested`; nothing, if it can."""
+    return f"{steps:,} steps end before the late phase" if steps < enough else ""
 
 
 def _between(words: str, values: ArrayLike, low: float, high: float, paper: str, rule: str) -> Check:
@@ -86,32 +91,33 @@ def _mean_and_error(numbers: Floats) -> tuple[float | None, float | None]:
 def drops_late(words: str, curve: Curve, *, by: float = 0.2, paper: str = "") -> Check:
     """Whether the end lies below the highest late value, by at least this share of it."""
     return at_least(
-        f"{words}: late drop as a share of the highest late value", _each(late_drop, curve), by, paper=paper
+        f"{words}: late drop as a share of the highest late value", each_run(late_drop, curve), by, paper=paper
     )
 
 
 def rises_late(words: str, curve: Curve, *, by: float, paper: str = "") -> Check:
     """Whether the end lies above the lowest late value, by at least this much: for accuracies, in their own unit."""
-    return at_least(f"{words}: late rise above the lowest late value", _each(late_rise, curve), by, paper=paper)
+    return at_least(f"{words}: late rise above the lowest late value", each_run(late_rise, curve), by, paper=paper)
 
 
 def falls_first(words: str, curve: Curve, *, by: float = 0.1, paper: str = "") -> Check:
     """Whether the curve falls from its start, before its largest rise, by at least this share of the start."""
-    return at_least(f"{words}: first descent as a share of the start", _each(first_descent, curve), by, paper=paper)
+    return at_least(f"{words}: first descent as a share of the start", each_run(first_descent, curve), by, paper=paper)
 
 
 def rises_after(words: str, curve: Curve, *, by: float = 0.2, paper: str = "") -> Check:
     """Whether the curve rises from a valley to a later peak, by at least this share of the valley."""
-    return at_least(f"{words}: ascent as a share of the valley", _each(ascent, curve), by, paper=paper)
+    return at_least(f"{words}: ascent as a share of the valley", each_run(ascent, curve), by, paper=paper)
 
 
 def falls_again(words: str, curve: Curve, *, by: float = 0.2, paper: str = "") -> Check:
     """Whether the curve falls after the peak of its largest rise, by at least this share of the peak."""
-    return at_least(f"{words}: second descent as a share of the peak", _each(second_descent, curve), by, paper=paper)
+    return at_least(f"{words}: second descent as a share of the peak", each_run(second_descent, curve), by, paper=paper)
 
 
-def _each(statistic: Statistic, curve: Curve) -> list[float]:
-    return [statistic(curve.x, values) for values in curve.runs]
+def each_run(statistic: Statistic, curve: Curve) -> Floats:
+    """A statistic of every run, (seeds,)."""
+    return np.array([statistic(curve.x, values) for values in curve.runs])
 
 
 def late_drop(x: Floats, values: Floats) -> float:
@@ -145,6 +151,11 @@ def second_descent(x: Floats, values: Floats) -> float:
     """(peak - lowest value after it) / peak."""
     _, peak = largest_rise(values)
     return float((values[peak] - values[peak:].min()) / values[peak]) if values[peak] > 0 else math.nan
+
+
+def peak_value(x: Floats, values: Floats) -> float:
+    """The value at the top of the largest rise."""
+    return float(values[largest_rise(values)[1]])
 
 
 def late_part(curve: Curve) -> Curve:

@@ -24,7 +24,7 @@ class Watching:
 
 
 def watching(
-    training: Training, measures: dict[str, dict[str, Any]], *, probes: tuple[str, ...] = ("train", "test"), points: int
+    training: Training, measures: dict[str, dict[str, Any]], *, probes: tuple[str, ...], points: int
 ) -> Measurement:
     """The measurement that measures this; columns are named as in `regionscope export`: train/local_rank/layer1."""
     return Measurement(_watched_columns, Watching(training, measures, probes, points))

@@ -19,8 +19,9 @@ from regionscope.experiments.lc_mnist import (
     watched_digits,
 )
 from regionscope.experiments.pictures import draw_curves, panels
-from regionscope.experiments.verdicts import drops_late, reported, rises_late, untested
+from regionscope.experiments.verdicts import drops_late, ends_early, reported, rises_late, untested
 from regionscope.experiments.watching import curve_of, recorded_curve
+from regionscope.experiments.x_runs import beyond_scales
 from regionscope.training.config import Training
 from regionscope.training.models import Activation
 
@@ -68,8 +69,7 @@ def _checks(settings: ActivationSettings, evidence: Evidence) -> Sequence[Check]
     """What LC 3 is judged by, for each activation that LC does not have; ReLU's numbers are told beside them."""
     curves, checks = evidence.curves, []
     for activation in settings.activations:
-        if settings.digits.steps < ENOUGH:
-            why = f"{settings.digits.steps:,} steps end before the late phase"
+        if why := ends_early(settings.digits.steps, ENOUGH):
             late = [untested(f"late change, {activation}", why)]
         else:
             late = [
@@ -105,11 +105,9 @@ FIGURES = (
         title="Local complexity, total variation and robustness with LeakyReLU, hard tanh and maxout, scale 2",
         claim="What LC 3 shows for ReLU holds for LeakyReLU, hard tanh and maxout: late in training local complexity"
         " and total variation drop, and robust accuracy rises.",
-        scales={
-            "smoke": ActivationSettings(digits=DigitSettings(**SMOKE), seeds=(0, 1)),
-            "laptop": ActivationSettings(digits=DigitSettings(**LAPTOP)),
-            "paper": ActivationSettings(),
-        },
+        scales=beyond_scales(
+            ActivationSettings, {"digits": DigitSettings(**SMOKE)}, {"digits": DigitSettings(**LAPTOP)}
+        ),
         trainings=_trainings,
         measurements=_measurements,
         evidence=_evidence,

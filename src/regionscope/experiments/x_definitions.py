@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
-from regionscope.experiments.lab import Lab, Measurement
+from regionscope.experiments.lab import Lab
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, correlates, correlation
 from regionscope.experiments.x_runs import (
-    LAPTOP,
     RADIUS,
     SIGMA,
-    SMOKE,
     Sampled,
     SampledSettings,
     networks_over_training,
+    sampled_experiment,
     sampled_measurements,
-    shared_trainings,
 )
 from regionscope.measures.comparison import compare_complexities
 from regionscope.measures.distance import boundary_distance
@@ -34,10 +31,6 @@ NAMES = ("local complexity", "crossings", "regions", "nearness")  # the last is 
 PAIRS = tuple(combinations(range(len(NAMES)), 2))
 TOGETHER = 0.7  # rank correlation of two curves over training
 ALIKE = 0.3  # rank correlation of two measures over points, at the end
-
-
-def _measurements(settings: SampledSettings) -> list[Measurement]:
-    return sampled_measurements(settings, _definitions_over_training)
 
 
 def _definitions_over_training(settings: Sampled, lab: Lab) -> dict[str, np.ndarray]:
@@ -62,7 +55,7 @@ def _pair(i: int, j: int) -> str:
 
 
 def _evidence(settings: SampledSettings, lab: Lab) -> Evidence:
-    found = lab.measured(_measurements(settings))
+    found = lab.measured(sampled_measurements(settings, _definitions_over_training))
     steps, means, points = found[0]["step"], *(np.stack([f[n] for f in found]) for n in ("means", "correlations"))
     curves = {name: Curve.of(steps, means[:, :, k]) for k, name in enumerate(NAMES)}
     curves |= {f"points: {_pair(*pair)}": Curve.of(steps, points[:, :, k]) for k, pair in enumerate(PAIRS)}
@@ -97,18 +90,14 @@ def _draw(findings: Findings) -> "Figure":
 
 
 FIGURES = (
-    Experiment(
+    sampled_experiment(
+        _definitions_over_training,
+        smoke=(10, 2),
+        laptop=(100, 8),
         name="x2",
         title="Local complexity, crossings, exact region counts and nearness of a boundary, over training",
         claim="The definitions of complexity tell one story: over training they rise and fall together, and at its end"
         " they rank points alike.",
-        scales={
-            "smoke": SampledSettings(runs=SMOKE, seeds=(0, 1), points=10, draws=2),
-            "laptop": SampledSettings(runs=LAPTOP, seeds=(0, 1, 2), points=100, draws=8),
-            "paper": SampledSettings(),
-        },
-        trainings=shared_trainings,
-        measurements=_measurements,
         evidence=_evidence,
         checks=_checks,
         draw=_draw,

@@ -14,6 +14,7 @@ from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, correlation, reported, untested
 from regionscope.experiments.watching import curve_of, recorded_curve
+from regionscope.experiments.x_runs import beyond_scales
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.crossings import boundary_crossings
 from regionscope.tracing.trace import trace
@@ -183,25 +184,17 @@ FIGURES = (
         name="x6",
         title="Complexity while an MLP and a transformer grok addition modulo 59",
         claim="When a network that has memorised sums modulo a prime comes to generalise, its complexity falls.",
-        scales={
-            "smoke": ModularSettings(
-                mlp=Learner("mlp", 16, 100, 4),
-                transformer=Learner("transformer", 32, 100, 4),
-                records=3,
-                points=4,
-                draws=2,
-                seeds=(0,),
-            ),
-            "laptop": ModularSettings(
-                mlp=Learner("mlp", 256, 1740, 20_000),
-                transformer=Learner("transformer", 64, 1200, 6000),
-                records=25,
-                points=100,
-                draws=4,
-                seeds=(0, 1, 2),
-            ),
-            "paper": ModularSettings(),
-        },
+        scales=beyond_scales(
+            ModularSettings,
+            {
+                "mlp": Learner("mlp", 16, 100, 4), "transformer": Learner("transformer", 32, 100, 4),
+                "records": 3, "points": 4, "draws": 2, "seeds": (0,),
+            },
+            {
+                "mlp": Learner("mlp", 256, 1740, 20_000), "transformer": Learner("transformer", 64, 1200, 6000),
+                "records": 25, "points": 100, "draws": 4,
+            },
+        ),
         trainings=_trainings,
         measurements=_measurements,
         evidence=_evidence,
@@ -213,4 +206,4 @@ FIGURES = (
             " bends the boundaries of its ReLU units; lengths are in units of the spread of the points",
         ),
     ),
-)
+)  # fmt: skip

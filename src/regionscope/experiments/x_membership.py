@@ -8,20 +8,18 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
-from regionscope.experiments.lab import Lab, Measurement
+from regionscope.experiments.lab import Lab
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, at_most, late_part, reported, untested
 from regionscope.experiments.watching import curve_of, recorded_curve
 from regionscope.experiments.x_runs import (
-    LAPTOP,
     RADIUS,
     SIGMA,
-    SMOKE,
     Sampled,
     SampledSettings,
     networks_over_training,
+    sampled_experiment,
     sampled_measurements,
     shared_trainings,
 )
@@ -38,10 +36,6 @@ SCORES = ("crossings", "local complexity", "loss")
 TELLS = 0.6  # the farthest late AUC from a half, and that of chance stays below the next
 CHANCE = 0.55
 ENOUGH = 200  # points of each kind, with which chance leaves an AUC within 0.06 of a half
-
-
-def _measurements(settings: SampledSettings) -> list[Measurement]:
-    return sampled_measurements(settings, _membership_over_training)
 
 
 def _membership_over_training(settings: Sampled, lab: Lab) -> dict[str, np.ndarray]:
@@ -76,7 +70,7 @@ def lower_share(a: Floats, b: Floats) -> float:
 
 
 def _evidence(settings: SampledSettings, lab: Lab) -> Evidence:
-    found = lab.measured(_measurements(settings))
+    found = lab.measured(sampled_measurements(settings, _membership_over_training))
     curves = {name: curve_of(found, name) for name in SCORES}
     accuracies = {
         name: recorded_curve(lab, shared_trainings(settings), f"{name}_accuracy") for name in ("train", "test")
@@ -114,18 +108,14 @@ def _draw(findings: Findings) -> "Figure":
 
 
 FIGURES = (
-    Experiment(
+    sampled_experiment(
+        _membership_over_training,
+        smoke=(10, 2),
+        laptop=(500, 2),
         name="x7",
         title="Telling training points from test points by crossings and by local complexity, over training",
         claim="Late in training, crossings and local complexity around a point tell whether it was trained on, which"
         " they do not at the start.",
-        scales={
-            "smoke": SampledSettings(runs=SMOKE, seeds=(0, 1), points=10, draws=2),
-            "laptop": SampledSettings(runs=LAPTOP, seeds=(0, 1, 2), points=500, draws=2),
-            "paper": SampledSettings(),
-        },
-        trainings=shared_trainings,
-        measurements=_measurements,
         evidence=_evidence,
         checks=_checks,
         draw=_draw,

@@ -11,10 +11,18 @@ from torch import Tensor
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
+from regionscope.experiments.length_maps import middles_of_pieces
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, at_most
 from regionscope.experiments.watching import recorded_curve
-from regionscope.experiments.x_runs import LAPTOP, SMOKE, SharedSettings, networks_over_training, shared_trainings
+from regionscope.experiments.x_runs import (
+    LAPTOP,
+    SMOKE,
+    SharedSettings,
+    beyond_scales,
+    networks_over_training,
+    shared_trainings,
+)
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.training.config import Training, training_data
@@ -87,9 +95,7 @@ def distances_to_decision(cells: PlaneCells) -> tuple[Floats, Floats]:
         return np.zeros(len(EDGES)), np.zeros(len(EDGES))
     length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
     pieces = np.maximum(1, np.ceil(length / (PIECE * half))).astype(int)
-    owner = np.repeat(np.arange(len(ends)), pieces)
-    place = (np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + 0.5) / pieces[owner]
-    middles = ends[owner, 0] + place[:, None] * (ends[owner, 1] - ends[owner, 0])
+    middles, owner = middles_of_pieces(ends, pieces)
     side = half * (2 * (np.arange(GRID) + 0.5) / GRID - 1)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     lengths = _binned(nearest_segment(middles, decision) / half, (length / pieces)[owner])
@@ -177,11 +183,7 @@ FIGURES = (
         title="Distance between region boundaries and the decision boundary on exact planes, over training",
         claim="Region boundaries migrate to the decision boundary: late in training more of their length lies near it"
         " than chance would put there, and more than when the training points were fitted first.",
-        scales={
-            "smoke": MigrationSettings(runs=SMOKE, seeds=(0, 1), planes=2),
-            "laptop": MigrationSettings(runs=LAPTOP, seeds=(0, 1, 2), planes=6),
-            "paper": MigrationSettings(),
-        },
+        scales=beyond_scales(MigrationSettings, {"runs": SMOKE, "planes": 2}, {"runs": LAPTOP, "planes": 6}),
         trainings=shared_trainings,
         measurements=_measurements,
         evidence=_evidence,

@@ -11,6 +11,7 @@ from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import panels
 from regionscope.experiments.verdicts import at_least, at_most, reported
+from regionscope.experiments.x_runs import beyond_scales
 from regionscope.measures.table import MEASURES
 from regionscope.tracing.trace import trace
 from regionscope.training.config import Training, training_data
@@ -174,27 +175,17 @@ FIGURES = (
         title="A penalty on local complexity against weight decay at the same training loss",
         claim="At the same training loss a penalty on local complexity leaves networks that are simpler than those of"
         " weight decay, as accurate, and more robust.",
-        scales={
-            "smoke": PenaltySettings(
-                penalties=(1e-3,),
-                decays=(0.0, 0.1),
-                dataset="mnist-sample",
-                size=64,
-                width=8,
-                steps=4,
-                points=8,
-                seeds=(0, 1),
-            ),
-            "laptop": PenaltySettings(
-                penalties=(1e-5, 1e-4, 1e-3),
-                decays=(0.0, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2),
-                width=64,
-                steps=3000,
-                points=200,
-                seeds=(0, 1, 2),
-            ),
-            "paper": PenaltySettings(),
-        },
+        scales=beyond_scales(
+            PenaltySettings,
+            {
+                "penalties": (1e-3,), "decays": (0.0, 0.1), "dataset": "mnist-sample", "size": 64, "width": 8,
+                "steps": 4, "points": 8,
+            },
+            {
+                "penalties": (1e-5, 1e-4, 1e-3), "decays": (0.0, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2), "width": 64,
+                "steps": 3000, "points": 200,
+            },
+        ),
         trainings=_trainings,
         measurements=_measurements,
         evidence=_evidence,
@@ -206,4 +197,4 @@ FIGURES = (
             "FGSM and PGD (20 steps, two starts, margin loss) within the range of the pixels",
         ),
     ),
-)
+)  # fmt: skip

@@ -13,6 +13,7 @@ from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import panels
 from regionscope.experiments.verdicts import interval_above, reported, untested
+from regionscope.experiments.x_runs import beyond_scales
 from regionscope.measures.table import MEASURES
 from regionscope.tracing.trace import trace
 from regionscope.training.config import Training, training_data
@@ -182,13 +183,14 @@ FIGURES = (
         title="Rank correlations of measures with generalisation gap and robust accuracy, over many small networks",
         claim="Of all measures, local complexity ranks networks best, both by their generalisation gap and by their"
         " robust accuracy.",
-        scales={
-            "smoke": PredictionSettings(
-                networks=4, dataset="mnist-sample", size=50, steps=10, widest=16, points=8, seeds=(0,)
-            ),
-            "laptop": PredictionSettings(networks=100, steps=1500, widest=128, points=100, seeds=(0,)),
-            "paper": PredictionSettings(),
-        },
+        scales=beyond_scales(
+            PredictionSettings,
+            {
+                "networks": 4, "dataset": "mnist-sample", "size": 50, "steps": 10, "widest": 16, "points": 8,
+                "seeds": (0,),
+            },
+            {"networks": 100, "steps": 1500, "widest": 128, "points": 100, "seeds": (0,)},
+        ),
         trainings=_drawn_trainings,
         measurements=_measurements,
         evidence=_evidence,
@@ -200,4 +202,4 @@ FIGURES = (
             " accuracy are left out; PGD within 0.05 in Linf",
         ),
     ),
-)
+)  # fmt: skip

@@ -1,17 +1,28 @@
-"""One set of trainings for several questions beyond the papers: PD's perceptron on a thousand images of MNIST."""
+"""What questions beyond the papers share: their scales, and trainings of PD's perceptron on a thousand images."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from regionscope.experiments.experiment import Experiment, Scale
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import trace
 from regionscope.training.config import Training, training_data
 from regionscope.training.loop import run_model
 
+S = TypeVar("S")
 SIGMA = 0.05  # of the noise on biases
 RADIUS = 0.5  # that crossings and regions are counted within
+
+
+def beyond_scales(kind: type[S], smoke: Mapping[str, Any], laptop: Mapping[str, Any]) -> dict[Scale, S]:
+    """Settings of a kind: those that are told with two and three seeds, if nothing else is said, and the defaults."""
+    return {
+        "smoke": kind(**{"seeds": (0, 1), **smoke}),
+        "laptop": kind(**{"seeds": (0, 1, 2), **laptop}),
+        "paper": kind(),
+    }
 
 
 @dataclass(frozen=True)
@@ -54,11 +65,28 @@ class Sampled:
     draws: int
 
 
-def sampled_measurements(
-    settings: SampledSettings, function: Callable[[Sampled, Lab], Mapping[str, Any]]
-) -> list[Measurement]:
+Measuring = Callable[[Sampled, Lab], Mapping[str, Any]]
+
+
+def sampled_measurements(settings: SampledSettings, function: Measuring) -> list[Measurement]:
     """A function of each of the trainings."""
     return [Measurement(function, Sampled(t, settings.points, settings.draws)) for t in shared_trainings(settings)]
+
+
+def sampled_experiment(
+    function: Measuring, *, smoke: tuple[int, int], laptop: tuple[int, int], **others: Any
+) -> Experiment[SampledSettings]:
+    """One that measures this function of each of the trainings; scales are told as (points, draws)."""
+
+    def scale(runs: SharedRuns, points: int, draws: int) -> dict[str, Any]:
+        return {"runs": runs, "points": points, "draws": draws}
+
+    return Experiment(
+        scales=beyond_scales(SampledSettings, scale(SMOKE, *smoke), scale(LAPTOP, *laptop)),
+        trainings=shared_trainings,
+        measurements=lambda settings: sampled_measurements(settings, function),
+        **others,
+    )
 
 
 def shared_trainings(settings: SharedSettings) -> list[Training]:

@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
-from regionscope.experiments.lab import Lab, Measurement
+from regionscope.experiments.lab import Lab
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_most, reported
 from regionscope.experiments.x_runs import (
-    LAPTOP,
     SIGMA,
-    SMOKE,
     Sampled,
     SampledSettings,
     networks_over_training,
+    sampled_experiment,
     sampled_measurements,
-    shared_trainings,
 )
 from regionscope.inequalities.bounds import bounds
 from regionscope.training.config import training_data
@@ -35,10 +32,6 @@ ABOVE = (
 )  # bounds on local complexity from above
 EPS = 0.1  # of local rank
 LOOSER = 0.5  # left over right at the end, as a share of that at the start
-
-
-def _measurements(settings: SampledSettings) -> list[Measurement]:
-    return sampled_measurements(settings, _bounds_over_training)
 
 
 def _bounds_over_training(settings: Sampled, lab: Lab) -> dict[str, np.ndarray]:
@@ -61,7 +54,7 @@ def _bounds_over_training(settings: Sampled, lab: Lab) -> dict[str, np.ndarray]:
 
 
 def _evidence(settings: SampledSettings, lab: Lab) -> Evidence:
-    found = lab.measured(_measurements(settings))
+    found = lab.measured(sampled_measurements(settings, _bounds_over_training))
     forms, steps = found[0]["form"].tolist(), found[0]["step"]
     ratios, violated = (np.stack([one[name] for one in found]) for name in ("ratio", "violated"))
     curves = {form: Curve.of(steps, ratios[:, :, k]) for k, form in enumerate(forms)}
@@ -110,18 +103,14 @@ def _draw(findings: Findings) -> "Figure":
 
 
 FIGURES = (
-    Experiment(
+    sampled_experiment(
+        _bounds_over_training,
+        smoke=(4, 2),
+        laptop=(32, 2),
         name="x5",
         title="Left over right side of every bound of the papers, over training",
         claim="With constants that hold no bound is ever violated, and the bounds on local complexity from above become"
         " looser while a network trains.",
-        scales={
-            "smoke": SampledSettings(runs=SMOKE, seeds=(0, 1), points=4, draws=2),
-            "laptop": SampledSettings(runs=LAPTOP, seeds=(0, 1, 2), points=32, draws=2),
-            "paper": SampledSettings(),
-        },
-        trainings=shared_trainings,
-        measurements=_measurements,
         evidence=_evidence,
         checks=_checks,
         draw=_draw,

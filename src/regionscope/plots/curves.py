@@ -1,7 +1,6 @@
 """Curves that were measured while a network trained."""
 
 from collections.abc import Mapping, Sequence
-from textwrap import wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -10,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import SymmetricalLogLocator
 from numpy.typing import ArrayLike
 
-from regionscope.plots.style import add_legend, curve_styles, figure_of, is_narrow, marked_places, new_axes, new_figure
+from regionscope.plots.style import add_legend, curve_styles, in_lines, is_narrow, marked_places, new_axes, new_figure
 from regionscope.runs.bundles import RunBundle
 from regionscope.runs.phases import Phases
 from regionscope.runs.run import SIGNAL, Run
@@ -18,7 +17,6 @@ from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
-LINE = 28  # letters, at most
 LABEL = 0.28  # inches that a label of time takes
 Curves = Mapping[str, ArrayLike]
 
@@ -102,7 +100,7 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
     found = run.phases() if what in (told, SIGNAL) and run.has_phases() else None
     curves = {probe: column(name) for probe, name in shown.items()}
     ax = ax or new_axes(0.45, entries=len(curves) + len(MARKS))
-    label = _in_lines(run.label(what), ax)
+    label = in_lines(run.label(what), ax)
     return curve([row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=label)
 
 
@@ -113,18 +111,9 @@ def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
     for b in bundles:
         curve_line(np.array(b.steps, float), b.mean, b.stderr, b.name, styles[b.name], ax)
     set_log_time(ax, np.array(sorted({step for bundle in bundles for step in bundle.steps}), float))
-    ax.set(xlabel="training step", ylabel=_in_lines(bundles[0].label, ax))
+    ax.set(xlabel="training step", ylabel=in_lines(bundles[0].label, ax))
     add_legend(ax, ax.get_legend_handles_labels()[0])
     return ax
-
-
-def _in_lines(label: str, ax: Axes) -> str:
-    """The options of a measure below its name, in lines that the axes have room for beside them."""
-    high = min(figure_of(ax).get_figheight() * ax.get_position().height, 0.4 * plt.rcParams["figure.figsize"][0])
-    letters = min(LINE, int(high * 72 / (0.55 * plt.rcParams["font.size"])))
-    name, *options = label.split(", ")
-    whole = ", ".join(option.replace(" ", "\xa0") for option in options)  # an option stays in one line
-    return "\n".join([*wrap(name, letters), *wrap(whole, letters, break_long_words=False)]).replace("\xa0", " ")
 
 
 def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:

@@ -3,24 +3,24 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from regionscope.plots.style import HUES, layer_colours, new_axes, paled
+from regionscope.plots.style import HUES, in_lines, is_narrow, layer_colours, new_axes, paled
 from regionscope.results import Estimate
 
 
 def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
     """The mean of each layer with its standard error; with one layer or none, a histogram of the points."""
     ax = ax or new_axes(0.6)
-    ax.set_title(f"{found.name}, {found.n:,} points")
+    ax.set_title((",\n" if is_narrow(ax) else ", ").join([found.name, f"{found.n:,} points"]))
     if found.per_layer is not None and len(found.layer_numbers) > 1:
         errors = found.per_layer.std(axis=0, ddof=1) / np.sqrt(found.n) if found.n > 1 else None
         colours = list(paled(layer_colours(len(found.layer_numbers)), 0.3))
         ax.bar(found.layer_numbers, found.per_layer.mean(axis=0), yerr=errors, color=colours, capsize=2)
-        ax.set(xlabel="layer", ylabel=found.quantity, xticks=found.layer_numbers)
+        ax.set(xlabel="layer", ylabel=in_lines(found.quantity, ax), xticks=found.layer_numbers)
         return ax
     finite = found.per_point[np.isfinite(found.per_point)]
     ax.hist(finite, bins="auto" if len(finite) and np.ptp(finite) > 0 else 1, color="0.75")
     if len(finite):
         ax.axvline(finite.mean(), color=HUES["train"], lw=1.2, label=f"mean {finite.mean():.4g}")
         ax.legend(frameon=False)
-    ax.set(xlabel=found.quantity, ylabel="points")
+    ax.set(xlabel=in_lines(found.quantity, ax, below=True), ylabel="points")
     return ax

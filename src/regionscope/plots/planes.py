@@ -59,9 +59,8 @@ def regions(
     `colour` fills the cells by the "class" that is largest there, cut where it changes; the "gradient" norm along the
     plane; "pattern", a pale colour each; "layer", the same but alike for one pattern of the first layer; or "none". By
     default the class if there are several outputs, else the gradient; of cells up to a layer, "layer" if there are more
-    than 200,000, else none. `boundaries` draws the sides of cells in the
-    colour of their layer (by default if there are at most 200,000 cells), `decision` the decision boundary in red (by
-    default if there are several outputs).
+    than 200,000, else none. `boundaries` draws the sides of cells in the colour of their layer (by default if there are
+    at most 200,000 cells), `decision` the decision boundary in red (by default if there are several outputs).
 
     `points` are marked: (n, 2) in plane coordinates, or inputs (n, ...), each at its nearest point of the plane; by
     default those that the plane was laid through. Those of images get a thumbnail, up to eight of them; `images`
@@ -185,9 +184,8 @@ def decided_pieces(cells: PlaneCells) -> tuple[Floats, Indices, Indices, Indices
 def gradient_limits(*cells: PlaneCells) -> tuple[float, float]:
     """The range of gradient norms that colours tell apart; of several planes together, to draw them alike."""
     norms = np.concatenate([c.gradient_norms for c in cells])
-    return max(norms.min(), 1e-4 * norms.max(), 1e-12), max(
-        norms.max(), 1e-12
-    )  # none at all does not stretch the scale
+    least = 1e-12  # of a network that is constant there
+    return max(norms.min(), 1e-4 * norms.max(), least), max(norms.max(), least)  # the smallest do not stretch the scale
 
 
 def _fill_by_gradient(cells: PlaneCells, ax: Axes, limits: tuple[float, float] | None) -> list[Artist]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -27,6 +28,7 @@ MARKED = 12  # marks along a curve
 LEGEND_LAYERS = 8  # of more layers, five are named
 NARROW = 5.0  # inches
 AXES = 0.775  # of a figure's width, before there is a layout
+LINE = 28  # letters of a label beside the axes, at most
 
 
 @contextmanager
@@ -128,6 +130,18 @@ def curve_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 def marked_places(values: Floats) -> slice:
     """Which of the values of a curve have a mark: about a dozen."""
     return slice(None, None, max(1, -(-len(values) // MARKED)))
+
+
+def in_lines(label: str, ax: Axes, *, below: bool = False) -> str:
+    """The options of a measure below its name, in lines that the axes have room for beside them, or below."""
+    width, height = figure_of(ax).get_size_inches() * ax.get_position().size
+    room = width if below else min(height, 0.4 * plt.rcParams["figure.figsize"][0])
+    letters = int(room * 72 / (0.55 * plt.rcParams["font.size"]))
+    letters = letters if below else min(LINE, letters)
+    name, *options = label.split(", ")
+    whole = ", ".join(option.replace(" ", "\xa0") for option in options)  # an option stays in one line
+    name = re.sub(rf"\([^()]{{1,{letters}}}\)", lambda aside: aside[0].replace(" ", "\xa0"), name)
+    return "\n".join([*wrap(name, letters), *wrap(whole, letters, break_long_words=False)]).replace("\xa0", " ")
 
 
 def is_narrow(ax: Axes) -> bool:

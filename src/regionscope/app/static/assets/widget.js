@@ -4249,9 +4249,6 @@ void main() {
 		if (!t) throw Error("this browser has no WebGL 2, which the explorer draws with");
 		this.gl = t, this.fill = ws(t, ps, hs), this.line = ws(t, ms, gs), this.picture = ws(t, _s, vs);
 	}
-	get content() {
-		return this.loaded?.content ?? null;
-	}
 	load(e, t) {
 		this.unload(), this.loaded = e.kind === "cells" ? this.loadedCells(e) : this.loadedRaster(e), this.paint(t);
 	}
