@@ -52,12 +52,14 @@ def test_the_defect_is_zero_before_the_first_bend_and_grows_with_the_radius() ->
 
 def test_single_precision_hides_nothing_in_small_neighbourhoods() -> None:
     torch.manual_seed(0)
-    model, points = mlp(5, 30, 30, 2), torch.randn(64, 5)
-    for measure in (
-        lambda m, x: rs.neighbourhood_deformation(m, x, radius=1e-4, frame=np.eye(5)),
-        lambda m, x: rs.boundary_crossings(m, x, radius=1e-4, frame=np.eye(5)).deformation,
-    ):
-        single, double = measure(model, points), measure(copy.deepcopy(model).double(), points.double())
+    model, points, frame = mlp(5, 30, 30, 2), torch.randn(64, 5), np.eye(5)
+    found = {}
+    for m, x in ((model, points), (copy.deepcopy(model).double(), points.double())):
+        direct = rs.neighbourhood_deformation(m, x, radius=1e-4, frame=frame)
+        watched = rs.boundary_crossings(m, x, radius=1e-4, frame=frame).deformation
+        assert watched is not None
+        found[x.dtype] = [direct, watched]
+    for single, double in zip(found[torch.float32], found[torch.float64], strict=True):
         assert single.defect[:, 0].max() < 1e-6, "an affine map has none"
         np.testing.assert_allclose(single.defect, double.defect, atol=1e-9)
         np.testing.assert_allclose(single.eccentricity, double.eccentricity, rtol=1e-9)
