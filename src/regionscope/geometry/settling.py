@@ -264,16 +264,12 @@ def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: 
 
     The cut is made with the signs as they seem. If exact arithmetic finds another one, it is made again with that.
     """
-    maps = judge.maps(cells, lineage)
+    maps, before = judge.maps(cells, lineage), cells.kept()
     opened, unproved = _settle_vertices(cells, maps, judge, cut)
-    able = judge.may_settle(cut.boundaries)
-    before = cells.kept() if able else {}  # as it may be made again
-    asked, settled = np.empty((ASKED_AT_ONCE if able else 0, 5), np.int64), np.zeros((0, 5), np.int64)
-    signs = np.zeros(0, np.int8)
-    while True:
-        outcome = cells.cut(cut, most, kernels.Questions(asked, settled))
-        if outcome.asked == 0:
-            break
+    asked, settled = np.empty((ASKED_AT_ONCE, 5), np.int64), np.zeros((0, 5), np.int64)
+    outcome, signs = cells.cut(cut, most, kernels.Questions(asked, settled)), np.zeros(0, np.int8)
+    able = outcome.asked > 0 and judge.may_settle(cut.boundaries)
+    while able and outcome.asked:
         vertex, boundary, cell, line, maker = asked[: outcome.asked].T
         meetings = cells.meetings(cell, line, cut.rule.labels[maker].astype(np.int64), judge.boundaries)
         signs = judge.signs(maps, cut, meetings, boundary)
@@ -283,6 +279,7 @@ def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: 
         found = cells.twins(np.stack([cell, line, maker, boundary, signs], 1)[wrong], before)
         settled = np.concatenate([settled, found])
         vars(cells).update(before)
+        outcome, signs = cells.cut(cut, most, kernels.Questions(asked, settled)), signs[:0]
     if outcome.torn:
         raise ArithmeticError("rounding has torn a cell: a boundary crosses it more than once; look at a larger part")
     unproved += outcome.opened - int((signs != UNSETTLED).sum())

@@ -27,7 +27,7 @@ from regionscope.geometry.modular import Integers, reduced, remainders
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
-from regionscope.geometry.rows import enlarged
+from regionscope.geometry.rows import enlarged, usual_room
 from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import sweep
 from regionscope.geometry.swept import Swept
@@ -35,7 +35,6 @@ from regionscope.machine import threads_for
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
-ROOM_AT_ONCE = 1 << 18  # more than this and twice what there is, only when it proves necessary
 PER_EDGE = ("label", "rivals", "rim", "apart")
 PER_HALF_EDGE = ("origin", "after", "before", "face")
 PER_CELL = ("start", "source")
@@ -106,10 +105,7 @@ class Subdivision:
         count = np.zeros(kernels.COUNTERS, np.int64)
         count[:3] = vertices, len(self.mesh.label), cells
         stack = np.empty(cut.boundaries.count + 2, np.int32)
-        mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
-        room = kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)
-        some = (min(r, ROOM_AT_ONCE + 2 * n) for r, n in zip(room, (vertices, cells), strict=True))
-        made = [self._enlarge(cut, *some)]
+        made = [self._enlarge(cut, usual_room(vertices), usual_room(cells))]
 
         def kernel() -> int:
             c = made[0]
@@ -120,7 +116,7 @@ class Subdivision:
             if known < capacity and count[kernels.VERTICES] + 2 > known:
                 made[0] = made[0].with_values(known + 2)
             else:
-                made[0] = self._enlarge(made[0], capacity, len(self))
+                made[0] = self._enlarge(made[0], 2 * capacity, 2 * len(self))
 
         def stopped() -> str:
             site = cut.boundaries.site
@@ -133,20 +129,20 @@ class Subdivision:
         new = cut.rule.labels[made[0].vertices.parents[vertices : len(self.mesh.xy), 2]]
         self.maker = np.concatenate([self.maker, new])
         self.corner, self.ids = (np.concatenate([a, np.full(len(new), -1, a.dtype)]) for a in (self.corner, self.ids))
-        asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
+        asked, opened = int(count[kernels.ASKED]), int(count[kernels.OPEN])
         return Outcome(made[0], len(self.mesh.xy), ancestors, asked, opened, torn)
 
     def room_needed(self, cut: Cut) -> int:
         """At most how many vertices a site will add."""
         mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
-        return int(kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)[0])
+        return int(kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below))
 
     def _enlarge(self, cut: Cut, vertices: int, cells: int) -> Cut:
-        """Make room for so many more vertices and cells; every new vertex or cell comes with one new edge."""
+        """Make room for so many vertices and cells in all; every new vertex or cell comes with one new edge."""
         known = len(self.mesh.xy)
-        edges = len(self.mesh.label) + vertices + cells + 3
-        self._resize(known + vertices + 2, edges, len(self) + cells + 1, enlarged)
-        return cut.with_room(len(self.mesh.xy), known + 2)
+        edges = len(self.mesh.label) + vertices - known + cells - len(self)
+        self._resize(vertices, edges, cells, enlarged)
+        return cut.with_room(vertices, known + 2)
 
     def _shrink(self, vertices: int, edges: int, cells: int) -> None:
         self._resize(vertices, edges, cells, lambda array, size: array[:size])

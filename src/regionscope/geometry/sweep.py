@@ -213,8 +213,7 @@ def _carried(
     if len(boundaries) == len(swept.net.sites):
         swept.fold()
         known, behind = (way.parts[-1].outputs, boundaries[-1].site) if way.parts else ((0,), None)
-        swept.advance(way.last, known, behind, None)
-        swept.outputs = swept.outputs_now()
+        swept.finish(way.last, known, behind)
     swept.state = []
     return []
 

@@ -33,7 +33,7 @@ from regionscope.geometry.predicates import (
     words,
 )
 from regionscope.geometry.rounding import Spread, rounding
-from regionscope.geometry.rows import Rows, enlarged
+from regionscope.geometry.rows import Rows, enlarged, usual_room
 from regionscope.geometry.settling import Judge
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once, threads_for
@@ -41,7 +41,6 @@ from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Indices, Words
 
-ROOM = 1 << 10  # for new vertices, at least
 COMPARISONS = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "sign", "argmax", "argmin", "nan_to_num"})  # lose NaN
 ENTRIES_AT_ONCE = 1 << 19  # floats of a state that go through a part of the network together: they stay in the heap
 
@@ -110,11 +109,11 @@ class Swept:
 
     # evaluation
 
-    def advance(self, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None) -> None:
-        """Take the state through a part of the network, in the memory it has, a limited number of vertices at a time.
+    def advance(self, part: Program, known: tuple[int, ...], behind: Site | None, law: Law) -> None:
+        """Take the state through a part of the network, in the memory it has.
 
         Tables that become wider are filled from the end, others from the begin: what is not yet read is not written.
-        The part begins `behind` a site, and has a law if it ends at one.
+        The part begins `behind` a site.
         """
         if self.basis is not None:
             self._advance_rows(self.basis, part, known, behind, law)
@@ -131,16 +130,19 @@ class Swept:
             rows.make_room(self.vertices, width)
         sources = [rows.table(self.vertices, width) for rows, width in zip(old, before, strict=True)]
         targets = [rows.table(self.vertices, width) for rows, width in zip(made, widths, strict=True)]
-        at_once = points_at_once(max(1, *before), floats=ENTRIES_AT_ONCE)
-        starts = range(0, self.vertices, at_once)
-        with threads_for(self.vertices * (sum(before) + sum(widths) + part.held_entries)):
-            for start in reversed(starts) if backwards else starts:
-                some = slice(start, min(start + at_once, self.vertices))
-                for target, result in zip(targets, _evaluated(part, known, [s[some] for s in sources]), strict=True):
-                    torch.from_numpy(target[some]).copy_(result)  # on all cores
+        _fill(targets, part, known, sources, backwards)
         for rows, width in zip(made, widths, strict=True):
             rows.width = width
         self.state = made
+
+    def finish(self, part: Program, known: tuple[int, ...], behind: Site | None) -> None:
+        """Take the state through the last part of the network: what comes out are the outputs."""
+        if self.basis is not None:
+            self._advance_rows(self.basis, part, known, behind, None)
+            self.outputs = self.basis.values(self.state[1].table(self.vertices))
+        else:
+            self.outputs = np.empty((self.vertices, math.prod(part.shapes[part.outputs[0]])))
+            _fill([self.outputs], part, known, [rows.table(self.vertices) for rows in self.state])
 
     def _advance_rows(
         self, basis: Basis, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
@@ -160,12 +162,6 @@ class Swept:
         self.state = [Rows(self.vertices, 0), Rows.of(weights)]
         self.doubt[:, NORM] = norm
         self._most_weights = float(np.abs(weights).sum(axis=1).max())
-
-    def outputs_now(self) -> Floats:
-        """The values that the state begins with, at all vertices."""
-        if self.basis is not None:
-            return self.basis.values(self.state[1].table(self.vertices))
-        return self.state[0].table(self.vertices).copy()
 
     def fold(self) -> None:
         """Leave rows out whose units do not switch here, if this block is a part of that which they were made for."""
@@ -207,7 +203,7 @@ class Swept:
         values = rows.table(n)
         if law.unknown is not None:  # only values themselves say how large errors are
             self.doubt[:, NORM] = np.maximum(self.doubt[:, NORM], np.linalg.norm(values, axis=1))
-        room = 3 * n + ROOM  # what is not used takes no memory
+        room = usual_room(n)
         self.doubt = enlarged(self.doubt, room)
         vertices = kernels.Vertices(
             values=values,
@@ -472,6 +468,20 @@ def _inherited(kept: dict[str, Words], names: set[str], old: int, vertices: int,
     for bits in grown.values():
         traversals.inherit(bits, old, cut.vertices.parents)
     return grown
+
+
+def _fill(
+    targets: Sequence[Floats], part: Program, known: tuple[int, ...], state: Sequence[Floats], backwards: bool = False
+) -> None:
+    """Write the outputs of a part of the network into tables, a limited number of vertices at a time."""
+    vertices, widths = len(targets[0]), [rows.shape[1] for rows in (*state, *targets)]
+    at_once = points_at_once(max(1, *(rows.shape[1] for rows in state)), floats=ENTRIES_AT_ONCE)
+    starts = range(0, vertices, at_once)
+    with threads_for(vertices * (sum(widths) + part.held_entries)):
+        for start in reversed(starts) if backwards else starts:
+            some = slice(start, min(start + at_once, vertices))
+            for target, result in zip(targets, _evaluated(part, known, [s[some] for s in state]), strict=True):
+                torch.from_numpy(target[some]).copy_(result)  # on all cores
 
 
 def _evaluated(part: Program, known: tuple[int, ...], state: Sequence[Floats]) -> list[Tensor]:
