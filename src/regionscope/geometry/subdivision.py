@@ -84,9 +84,14 @@ class Subdivision:
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
         moving = planes.axes.flatten(0, 1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
         reach = float(origins.max()) + 2.0
-        weights = np.concatenate([np.ones((len(planes.domain), 1)), planes.domain], axis=1)
-        frame = (torch.cat([planes.origins, planes.axes[0]]), weights) if len(planes) == 1 else None
+        frame = self._frame if len(planes) == 1 else None
         return Start(len(self), points, error, 2 * coordinates, planes.axes, reach, moving, frame)
+
+    def _frame(self) -> tuple[Tensor, Floats]:
+        """The origin and the axes of the first plane, and what its corners are made of."""
+        planes = self.planes
+        weights = np.concatenate([np.ones((len(planes.domain), 1)), planes.domain], axis=1)
+        return torch.cat([planes.origins[:1], planes.axes[0]]), weights
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""

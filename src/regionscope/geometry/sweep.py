@@ -100,7 +100,8 @@ def sweep(
     waiting, done = [CellBlock(cells, swept)], list[Finished]()
     while waiting:
         block = waiting.pop()
-        shared = {id(b.swept.basis): b.swept.basis.nbytes for b in waiting if b.swept.basis is not None}
+        bases_waiting = [b.swept.summed.basis for b in waiting if b.swept.summed is not None]
+        shared = {id(basis): basis.nbytes for basis in bases_waiting}
         budget.waiting = sum(b.nbytes for b in waiting) + sum(shared.values())
         others = sum(len(b.cells) for b in waiting) + sum(len(f.patterns.bits) for f in done)
         parts = _carried(block, way, budget, max_cells - others, bar, check)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regionscope.geometry import kernels, settling, traversals
 from regionscope.geometry.adjoints import Adjoints
-from regionscope.geometry.bases import Basis, Bend
+from regionscope.geometry.bases import Basis
 from regionscope.geometry.complexes import Cut, Outcome, Start
 from regionscope.geometry.laws import Law, route
 from regionscope.geometry.lineage import Among, Lineage
@@ -22,19 +22,18 @@ from regionscope.geometry.predicates import (
     EPS,
     ERROR,
     FAINT,
-    GAIN,
     INTERPOLATION,
     MOST_TURNS,
     MOVED,
     NORM,
     ORTHONORMAL,
-    SHIFT,
     VALUE,
     words,
 )
-from regionscope.geometry.rounding import Spread, rounding
+from regionscope.geometry.rounding import Spread
 from regionscope.geometry.rows import Rows, enlarged, usual_room
 from regionscope.geometry.settling import Judge
+from regionscope.geometry.summed import Summed
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once, threads_for
 from regionscope.tracing.network import Network, Site, as_rows
@@ -79,17 +78,12 @@ class Swept:
         self._moved: Floats | None = None  # MOVED of earlier passes
         self.table: PatternTable | None = None  # the patterns of cells that were found in blocks
         self.still = _poisoned(net, start)
-        self.basis: Basis | None = None  # with one, the state is the values of units that may switch, and weights
-        self.among: Among | None = None  # which units these are
-        self._parted = False  # whether the basis may have rows that this block does not need
-        self._most_weights = 0.0  # of all rows at a vertex
         self._boundaries_now = 0  # of the site that was looked at last
-        self._carried = np.zeros(0)  # of each of its units that was asked for, see `adjoints`; NaN of others
-        self._away = np.zeros(0)  # at most how far off the values of units that may switch are
-        self._adjoints = Adjoints(route(net, boundaries), [b.site for b in boundaries])
-        self._made = 0.0  # at most the norm of the errors that the last part of the network has added to the state
+        self.summed: Summed | None = None  # if so, the state is the values of units that may switch, and weights
         if in_rows and start.frame is not None:
-            self.basis, self.state = Basis.of(start.frame[0]), [Rows(self.vertices, 0), Rows.of(start.frame[1])]
+            rows, weights = start.frame()
+            self.summed = Summed(Basis.of(rows), Adjoints(route(net, boundaries), [b.site for b in boundaries]))
+            self.state = [Rows(self.vertices, 0), Rows.of(weights)]
 
     @property
     def close_decisions(self) -> int:
@@ -101,9 +95,14 @@ class Swept:
         """How many of them exact arithmetic did not settle."""
         return self.judge.undecided
 
+    @property
+    def among(self) -> Among | None:
+        """The units that the state has the values of, if not of all."""
+        return None if self.summed is None else self.summed.among
+
     def patterns(self) -> Words | PatternTable:
         """The packed patterns of all cells."""
-        if self.table is None and self.basis is not None:
+        if self.table is None and self.summed is not None:
             return PatternTable((self.lineage.block(self.columns),))
         return self.lineage.patterns(self.columns) if self.table is None else self.table
 
@@ -115,8 +114,8 @@ class Swept:
         Tables that become wider are filled from the end, others from the begin: what is not yet read is not written.
         The part begins `behind` a site.
         """
-        if self.basis is not None:
-            self._advance_rows(self.basis, part, known, behind, law)
+        if self.summed is not None:
+            self._advance_rows(self.summed, part, known, behind, law)
             return
         widths = [math.prod(part.shapes[v]) for v in part.outputs]
         old, before = self.state, [rows.width for rows in self.state]
@@ -137,62 +136,46 @@ class Swept:
 
     def finish(self, part: Program, known: tuple[int, ...], behind: Site | None) -> None:
         """Take the state through the last part of the network: what comes out are the outputs."""
-        if self.basis is not None:
-            self._advance_rows(self.basis, part, known, behind, None)
-            self.outputs = self.basis.values(self.state[1].table(self.vertices))
+        if self.summed is not None:
+            basis, weights = self._advance_rows(self.summed, part, known, behind, None)
+            self.outputs = basis.values(weights)
         else:
             self.outputs = np.empty((self.vertices, math.prod(part.shapes[part.outputs[0]])))
             _fill([self.outputs], part, known, [rows.table(self.vertices) for rows in self.state])
 
     def _advance_rows(
-        self, basis: Basis, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
-    ) -> None:
-        """The same for rows that the state is the sum of."""
+        self, summed: Summed, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
+    ) -> tuple[Basis, Floats]:
+        """The same for rows that the state is the sum of; returns these, and their weights."""
         values, weights = (rows.table(self.vertices) for rows in self.state)
-        norm, bend = basis.norm(weights), None
-        if behind is not None:
-            assert self.among is not None
-            units, doubt = self.among.numbers, self.doubt[: self.vertices]
-            slack = 2 * doubt[:, SHIFT, None] * basis.steepness[units]
-            bend = Bend.of(behind, units, values, self.among.above, self._away, slack, self._made)
-            weights = np.concatenate([weights, bend.added], axis=1)
-            norm += np.abs(bend.added).sum(axis=1)
-        self.basis, self.among = basis.after(part, known, bend, law), None
-        self._carried = np.full(self.basis.rows[0].shape[1], np.nan)
+        self.summed, weights, norm = summed.after(part, known, behind, law, values, weights, self.doubt)
         self.state = [Rows(self.vertices, 0), Rows.of(weights)]
         self.doubt[:, NORM] = norm
-        self._most_weights = float(np.abs(weights).sum(axis=1).max())
+        return self.summed.basis, weights
 
     def fold(self) -> None:
         """Leave rows out whose units do not switch here, if this block is a part of that which they were made for."""
-        if self.basis is not None and self._parted:
-            weights = self.state[1].table(self.vertices)
-            self.basis, kept, errors = self.basis.folded(weights, self.doubt[: self.vertices, SHIFT])
-            self.state[1] = Rows.of(weights[:, kept])
+        if self.summed is not None and self.summed.parted:
+            self.summed, weights, errors = self.summed.folded(self.state[1].table(self.vertices), self.doubt)
+            self.state[1] = Rows.of(weights)
             self.doubt[:, [ERROR, ERROR + 1]] += errors
-            self._made += float(errors[:, 0].max(initial=0.0))
-        self._parted = False
 
-    def _look_at_rows(self, basis: Basis, law: Law) -> None:
-        """Find the units that may switch, and their values at all vertices.
-
-        Wherever true vertices may be, others keep their sign, and on the way there: hence twice the shift (`bases`).
-        """
-        weights = self.state[1].table(self.vertices)
-        errors = kernels.sure_errors(self.doubt[: self.vertices], self._numbers(law.row))
-        shift = 2 * self.doubt[: self.vertices, SHIFT]
-        self.among = Among(
-            *basis.unsure(weights, np.stack([errors, shift], 1), np.stack([law.rows, self._steep(law)[0]]))
-        )
-        self.state[0] = Rows.of(basis.values(weights, self.among.numbers))
+    def _look_at_rows(self, summed: Summed, law: Law) -> Summed:
+        """Find the units that may switch, and their values at all vertices."""
+        if summed.among is None:
+            weights, doubt = self.state[1].table(self.vertices), self.doubt[: self.vertices]
+            summed = summed.looked_at(weights, doubt, law, self._numbers(law.row), self._steep(law)[0])
+            assert summed.among is not None
+            self.state[0] = Rows.of(summed.basis.values(weights, summed.among.numbers))
+        return summed
 
     def look(self, part: Program, law: Law, boundaries: Boundaries, first: bool) -> tuple[Cut, Floats]:
         """The site that comes next, with the sides of its boundaries on which vertices are; and how steep what follows
         is."""
         before, following = self._first_slopes(part, law) if first else (self._slope, self._slope * law.state.gain)
         self._slope = before
-        if self.basis is not None and self.among is None:
-            self._look_at_rows(self.basis, law)
+        if self.summed is not None:
+            self.summed = self._look_at_rows(self.summed, law)
         labels = np.arange(boundaries.count, dtype=np.int32) + np.int32(boundaries.first)
         each, steep = law.rows, self._steep(law)
         if self.among is not None:
@@ -214,7 +197,9 @@ class Swept:
             weights=np.empty(room),
         )
         numbers = self._numbers(law.row)
-        numbers[CARRIED] = self._most_carried(boundaries, each)
+        if self.summed is not None and boundaries.first > 0:
+            self.summed = self.summed.with_carried()
+            numbers[CARRIED] = self.summed.most_carried(each)
         rule = kernels.Rule(np.array(boundaries.site.breakpoints), each, np.ascontiguousarray(steep), numbers, labels)
         ties, opened = self._constant_matches(boundaries), np.empty(n, np.int32)
         for bits in (self._done, None if self._chosen is None else ~self._chosen):
@@ -225,18 +210,6 @@ class Swept:
             kernels.classify(vertices, rule, ties, opened)
             vertices.above[:n] |= constant[1]
         return Cut(boundaries, n, rows, vertices, rule, ties, opened), following
-
-    def _most_carried(self, boundaries: Boundaries, rows: Floats) -> float:
-        """At most how far off units that may switch are by errors made before their site, for each of their `rows`."""
-        if self.basis is None or self.among is None or boundaries.first == 0:
-            return math.inf
-        units = self.among.numbers
-        new = units[np.isnan(self._carried[units])]  # a block of which this is a part may have asked for others
-        if len(new):
-            self._carried = self._carried.copy()
-            self._carried[new] = self._adjoints.carried_errors(self.basis, len(self.basis.trail.made), new)
-        moving = rows > 0
-        return float((self._carried[units][moving] / rows[moving]).max(initial=0.0))
 
     def _constant_units(
         self, boundaries: Boundaries, vertices: kernels.Vertices, rule: kernels.Rule
@@ -288,16 +261,13 @@ class Swept:
     def _steep(self, law: Law) -> Floats:
         """At most how fast each unit changes along the plane, and usually, (2, units)."""
         steep: Floats = law.rows * (law.row.gain * self._slope)[:, None]
-        return steep if self.basis is None else np.minimum(steep, self.basis.steepness)
+        return steep if self.summed is None else np.minimum(steep, self.summed.basis.steepness)
 
-    def _numbers(self, measure: Spread) -> Floats:
+    def _numbers(self, spread: Spread) -> Floats:
         """What compiled kernels know of a law."""
-        if self.basis is not None:  # each row is rounded, and has constants taken off; rows and values are interpolated
-            rounded = measure.rounded(2 * rounding(len(self.basis)))
-            floor = rounded.floor * (1 + 2 * self._most_weights)
-            measure = replace(rounded, floor=floor, size=2 * measure.size, offset=2 * measure.offset)
-        pairs = (*measure.gain, *measure.noise, *measure.floor)
-        return np.array([*pairs, measure.size, measure.offset, self._drift, np.inf])
+        spread = spread if self.summed is None else self.summed.rounded(spread)
+        pairs = (*spread.gain, *spread.noise, *spread.floor)
+        return np.array([*pairs, spread.size, spread.offset, self._drift, np.inf])
 
     def _constant_matches(self, boundaries: Boundaries) -> Words:
         """The matches at every vertex whose two competitors are the same constant, packed; no rows if none can be."""
@@ -360,17 +330,17 @@ class Swept:
 
     def bytes_to_advance(self, part: Program) -> int:
         """What the state takes while it goes through a part of the network."""
-        widths = [math.prod(part.shapes[v]) for v in part.outputs]
-        if self.basis is None:
-            return 8 * self.vertices * (sum(widths) + sum(rows.width for rows in self.state))
-        n = len(self.basis) + (0 if self.among is None else len(self.among.numbers))
-        return 8 * n * (sum(widths) + self.vertices) + self.basis.nbytes
+        widths = sum(math.prod(part.shapes[v]) for v in part.outputs)
+        if self.summed is not None:
+            return self.summed.bytes_to_advance(widths, self.vertices)
+        return 8 * self.vertices * (widths + sum(rows.width for rows in self.state))
 
     def part(self, vertices: Indices, cells: Indices, *, advanced: bool) -> "Swept":
         """What is carried of some of the vertices and cells; they may have `advanced` to a site that has not cut."""
         part = copy.copy(self)
-        part._parted = True
-        part.among = None if advanced and self._done is None else self.among  # there may be fewer
+        if self.summed is not None:
+            among = None if advanced and self._done is None else self.among  # there may be fewer
+            part.summed = replace(self.summed, parted=True, among=among)
         part.vertices = len(vertices)
         part.state = [Rows.of(rows.table(self.vertices)[vertices]) for rows in self.state]
         part.doubt, part.lineage = self.doubt[vertices], self.lineage.part(cells)
@@ -401,20 +371,13 @@ class Swept:
             assert done is not None and chosen is not None
             self._done = done | chosen
             return
-        self._note_errors(cut, law)
+        if self.summed is not None:
+            first = cut.boundaries.first == 0
+            self.summed = self.summed.noted(self.doubt, cut.rule, self._numbers(law.state), first=first)
         norm = law.norm_after(self.doubt[:, NORM], self.doubt[:, VALUE])
         kernels.hand_on(self.doubt, self._numbers(law.state))
         self.doubt[:, NORM] = norm
         self._slope = following
-
-    def _note_errors(self, cut: Cut, law: Law) -> None:
-        """Write down how far off the units of a site that has cut are, and what its part has added to the state."""
-        if self.basis is None:
-            return
-        numbers, moved = self._numbers(law.state), 2 * float(self.doubt[:, MOVED].max(initial=0.0))
-        numbers[GAIN] *= cut.boundaries.first == 0  # errors of the input count as made by the first part
-        self._made = float(kernels.sure_errors(self.doubt, numbers).max(initial=0.0))
-        self._away = cut.rule.rows * float(kernels.sure_errors(self.doubt, cut.rule.law).max(initial=0.0)) + moved
 
     def _keep_above(self, cut: Cut, vertices: int) -> None:
         """Note which units each vertex is above of sites whose constants compete later; a new one if a parent is.
