@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry import kernels, traversals
+from regionscope.geometry.bases import halved
 from regionscope.geometry.complexes import (
     Cut,
     Finish,
@@ -82,7 +83,9 @@ class Subdivision:
         coordinates = float(np.abs(planes.domain).max())
         origins = planes.origins.norm(dim=1).numpy()
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
-        moving = planes.axes.flatten(0, 1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
+        moving = planes.axes.flatten(0, 1).any(dim=0)
+        if len(planes) > 1:
+            moving |= (planes.origins != planes.origins[:1]).any(dim=0)
         reach = float(origins.max()) + 2.0
         frame = self._frame if len(planes) == 1 else None
         return Start(len(self), points, error, 2 * coordinates, planes.axes, reach, moving, frame)
@@ -234,12 +237,7 @@ class Subdivision:
         share = np.zeros(len(self), np.int32)
         groups = [np.arange(len(self))]
         while len(groups) < parts and max(map(len, groups)) > 1:
-            halves = []
-            for group in groups:
-                along = int(np.argmax(np.ptp(centres[group], axis=0)))
-                order = group[np.argsort(centres[group, along], kind="stable")]
-                halves += [half for half in np.array_split(order, 2) if len(half)]
-            groups = halves
+            groups = halved(groups, centres)
         for number, group in enumerate(groups):
             share[group] = number
         return share
