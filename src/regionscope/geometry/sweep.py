@@ -23,8 +23,9 @@ from regionscope.geometry.laws import Way, route
 from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable, numbered
 from regionscope.geometry.predicates import SHIFT
+from regionscope.geometry.rows import ENTRIES_AT_ONCE
 from regionscope.geometry.settling import Still, cut_by_site
-from regionscope.geometry.swept import ENTRIES_AT_ONCE, Swept
+from regionscope.geometry.swept import Swept
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import GB, points_at_once, return_freed_memory
 from regionscope.progress import tqdm

@@ -15,7 +15,7 @@ from regionscope.geometry.bases import Basis
 from regionscope.geometry.complexes import Cut, Outcome, Start
 from regionscope.geometry.laws import Law, route
 from regionscope.geometry.lineage import Among, Lineage
-from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, packed_bits, unpacked_bits
+from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, packed_bits
 from regionscope.geometry.predicates import (
     CARRIED,
     DOUBTS,
@@ -31,17 +31,16 @@ from regionscope.geometry.predicates import (
     words,
 )
 from regionscope.geometry.rounding import Spread
-from regionscope.geometry.rows import Rows, enlarged, usual_room
+from regionscope.geometry.rows import ENTRIES_AT_ONCE, Rows, enlarged, usual_room
 from regionscope.geometry.settling import Judge
+from regionscope.geometry.standings import Standings
 from regionscope.geometry.summed import Summed
-from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import points_at_once, threads_for
 from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Indices, Words
 
 COMPARISONS = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "sign", "argmax", "argmin", "nan_to_num"})  # lose NaN
-ENTRIES_AT_ONCE = 1 << 19  # floats of a state that go through a part of the network together: they stay in the heap
 
 
 class Swept:
@@ -71,8 +70,7 @@ class Swept:
         self._directions = start.directions
         self._drift = MOST_TURNS * INTERPOLATION * start.largest
         self._slope = np.full(2, 1 + ORTHONORMAL)  # at most how fast the state changes along the plane, and usually
-        self._above: dict[str, Words] = {}  # of sites whose constants compete in tournaments, at every vertex
-        self._below: dict[str, Words] = {}  # of rounds of a tournament that goes on
+        self._standings = Standings()
         self._done: Words | None = None  # boundaries of the site that cuts, which have cut in earlier passes
         self._chosen: Words | None = None  # those that cut in this one, if not all do
         self._moved: Floats | None = None  # MOVED of earlier passes
@@ -271,38 +269,12 @@ class Swept:
 
     def _constant_matches(self, boundaries: Boundaries) -> Words:
         """The matches at every vertex whose two competitors are the same constant, packed; no rows if none can be."""
-        playing = self._playing(boundaries)
+        played = boundaries.tournament
+        playing = self.judge.tournaments.get(played) if played is not None else None
         if playing is None:
             return np.zeros((0, 0), np.uint64)
-        entrants, everywhere = playing.entrants, self.judge.constant_numbers(playing).to(torch.int32).numpy()
-        may_close = entrants is not None and entrants.site.name in self._above
-        if not may_close and not (everywhere >= 0).any():
-            return np.zeros((0, 0), np.uint64)
-        packed = np.zeros((self.vertices, 8 * words(boundaries.count)), np.uint8)
-        at_once = points_at_once(playing.slots, floats=ENTRIES_AT_ONCE)
-        earlier = [site for site in playing.rounds if site.name in self._below]
-        for start in range(0, self.vertices, at_once):
-            rows = slice(start, min(start + at_once, self.vertices))
-            known = np.tile(everywhere, (rows.stop - start, 1))
-            if may_close and entrants is not None:
-                opened = unpacked_bits(self._above[entrants.site.name][rows], entrants.site.units)
-                known[~opened[:, entrants.units.numpy()]] = int(entrants.constants[0])
-            sides = {
-                s.name: (
-                    unpacked_bits(self._above[s.name][rows], s.units),
-                    unpacked_bits(self._below[s.name][rows], s.units),
-                )
-                for s in earlier
-            }
-            found = playing.constant_matches(known, sides, boundaries.site.name)
-            bits = np.packbits(found, axis=1, bitorder="little")
-            packed[rows, : bits.shape[1]] = bits
-        return packed.view(np.uint64)
-
-    def _playing(self, boundaries: Boundaries) -> Bracket | None:
-        """The tournament that a site is a round of, if its winners are part of a pattern."""
-        played = boundaries.tournament
-        return self.judge.tournaments.get(played) if played is not None else None
+        everywhere = self.judge.constant_numbers(playing).to(torch.int32).numpy()
+        return self._standings.constant_matches(playing, everywhere, boundaries, self.vertices)
 
     def choose(self, cut: Cut, most: int) -> None:
         """Let only some of the boundaries that will cut do so now, so many at most."""
@@ -344,7 +316,7 @@ class Swept:
         part.vertices = len(vertices)
         part.state = [Rows.of(rows.table(self.vertices)[vertices]) for rows in self.state]
         part.doubt, part.lineage = self.doubt[vertices], self.lineage.part(cells)
-        part._above, part._below = ({n: b[vertices] for n, b in kept.items()} for kept in (self._above, self._below))
+        part._standings = self._standings.of(vertices)
         part._moved = None if self._moved is None else self._moved[vertices]
         return part
 
@@ -357,7 +329,9 @@ class Swept:
         for rows in self.state[1:]:
             rows.make_room(n)
             traversals.interpolate(rows.table(n), self.vertices, cut.vertices.parents, cut.vertices.weights)
-        self._keep_above(cut, n)
+        if self.judge.tournaments:
+            later = {b.site.name for b in self.boundaries if b.first > cut.boundaries.first}
+            self._standings = self._standings.after(cut, n, list(self.judge.tournaments.values()), later)
         if not whole or self._moved is not None:
             moved = np.zeros(n) if self._moved is None else enlarged(self._moved, n)
             traversals.inherit_largest(moved, self.vertices, cut.vertices.parents)
@@ -379,37 +353,12 @@ class Swept:
         self.doubt[:, NORM] = norm
         self._slope = following
 
-    def _keep_above(self, cut: Cut, vertices: int) -> None:
-        """Note which units each vertex is above of sites whose constants compete later; a new one if a parent is.
-
-        Of the rounds of a tournament, also which they are below, as long as it goes on.
-        """
-        if not self.judge.tournaments:
-            return
-        later = {b.site.name for b in self.boundaries if b.first > cut.boundaries.first}
-        playing = [t for t in self.judge.tournaments.values() if t.rounds[-1].name in later]
-        waiting = {t.entrants.site.name for t in playing if t.entrants is not None and t.entrants.may_close}
-        rounds = {site.name for t in playing for site in t.rounds}
-        self._above = _inherited(self._above, waiting | rounds, self.vertices, vertices, cut)
-        self._below = _inherited(self._below, rounds, self.vertices, vertices, cut)
-        site = cut.boundaries.site
-        for kept, bits, names in (
-            (self._above, cut.vertices.above, waiting | rounds),
-            (self._below, cut.vertices.below, rounds),
-        ):
-            if site.name in names:
-                first = bits[:vertices, : words(site.units)].copy()
-                spare = 64 * first.shape[1] - site.units
-                first[:, -1] &= np.uint64((1 << (64 - spare)) - 1)
-                kept[site.name] = first | kept[site.name] if site.name in kept else first
-
     def thin(self, stays: Bools) -> None:
         """Only these vertices stay."""
         for rows in self.state:
             rows.thin(stays)
         self.doubt = self.doubt[stays]
-        self._above = {name: bits[stays] for name, bits in self._above.items()}
-        self._below = {name: bits[stays] for name, bits in self._below.items()}
+        self._standings = self._standings.of(stays)
         self.vertices = int(stays.sum())
 
 
@@ -423,14 +372,6 @@ def _poisoned(net: Network, start: Start) -> Floats | None:
     if start.moving is None or start.moving.all() or not COMPARISONS.isdisjoint(s.name for s in net.program.steps):
         return None
     return np.asarray(torch.where(start.moving, torch.nan, start.points[:1]).numpy())
-
-
-def _inherited(kept: dict[str, Words], names: set[str], old: int, vertices: int, cut: Cut) -> dict[str, Words]:
-    """What was kept under these names, with rows for new vertices too."""
-    grown = {name: enlarged(bits, vertices) for name, bits in kept.items() if name in names}
-    for bits in grown.values():
-        traversals.inherit(bits, old, cut.vertices.parents)
-    return grown
 
 
 def _fill(
