@@ -34,7 +34,7 @@ class Start:
     directions: Tensor  # (m, dimensions, entries of an input) orthonormal, in which coordinates go
     reach: float  # no point that tells a map has a larger norm
     moving: Tensor | None = None  # (entries of an input,) which of them change anywhere; None if that is not known
-    # rows (n, entries of an input) that the points are sums of, and weights; None if there are no few
+    # rows (n, entries of an input) that the points are sums of, and weights; None if these would be many
     frame: Callable[[], tuple[Tensor, Floats]] | None = None
 
 
