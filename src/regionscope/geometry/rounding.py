@@ -315,8 +315,9 @@ def _forward_and_back(function: Callable[[Tensor], Tensor], direction: Tensor) -
 def _mixing_share(step: Step, v: int, constants: Mapping[int, Any]) -> Tensor:
     """The factor of a value in a mean (1 - w) a + w b."""
     w = step.named["weight"]
-    weight: Tensor = constants[w.index] if isinstance(w, Value) else torch.tensor(w).double()
-    return 1 - weight if step.named["self"].index == v else weight
+    weight = constants[w.index] if isinstance(w, Value) else torch.tensor(w).double()
+    share: Tensor = 1 - weight if step.named["self"].index == v else weight
+    return share
 
 
 def _present(tensor: Tensor) -> Tensor:
