@@ -14,7 +14,7 @@ from wide_models import MODELS
 import regionscope as rs
 from regionscope.geometry import bases
 from regionscope.geometry.bases import Basis
-from regionscope.geometry.complexes import Cut
+from regionscope.geometry.complexes import Outcome
 from regionscope.geometry.laws import Law
 from regionscope.geometry.predicates import CARRIED, ERROR, FLOOR, GAIN
 from regionscope.geometry.rounding import Spread
@@ -75,18 +75,19 @@ def test_no_value_is_farther_off_than_derivatives_say(monkeypatch: pytest.Monkey
     plane = rs.Plane.around(torch.ones(4), 0.5, generator=torch.Generator().manual_seed(0))
     shares = list[float]()
 
-    def compared(self: Swept, cut: Cut, law: Law) -> None:
-        doubt = self.doubt.copy()
-        note(self, cut, law)
-        assert self.among is not None
+    def compared(self: Swept, outcome: Outcome, law: Law, following: Floats, *, whole: bool) -> None:
+        cut = outcome.made
+        doubt = cut.vertices.doubt[: outcome.vertices].copy()
+        follow(self, outcome, law, following, whole=whole)
+        assert self.summed is not None and self.among is not None
         z = _exactly(layers, plane, self.state[1].table(self.vertices)[:, 1:3], len(shares))[:, self.among.numbers]
         off = np.abs((cut.values[: self.vertices] - z).astype(np.float64))
-        assert (off <= self._away).all()
+        assert (off <= self.summed.away).all()
         assert not shares or cut.rule.law[CARRIED] < 1e-3 * (cut.rule.law[GAIN] * doubt[:, ERROR]).max()
-        shares.append(float((off / self._away).max()))
+        shares.append(float((off / self.summed.away).max()))
 
-    note = Swept._note_errors
-    monkeypatch.setattr(Swept, "_note_errors", compared)
+    follow = Swept.follow
+    monkeypatch.setattr(Swept, "follow", compared)
     assert rs.plane_cells(model, plane).exact
     assert len(shares) == len(layers)
     assert min(shares) > 1e-3  # what is added makes up the bounds, rounding does not

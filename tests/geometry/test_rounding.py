@@ -115,7 +115,7 @@ class Call:
         shapes = dict(enumerate(self.shapes))
         step = Step(operation(self.key), (), options, results, several)
         state = {v: fresh_bound(v, torch.ones(s).double(), STATE, STATE) for v, s in shapes.items()}
-        found = bounds_after(step, state, constants, shapes)
+        found = bounds_after(step, state, constants)
         return None if found is None else [bound for bound in found if bound is not None]
 
     def truth(self) -> tuple[Rationals, Rationals]:
@@ -202,6 +202,8 @@ REPEATED: dict[str, Callable[[Tensor], Tensor]] = {
     "x + x": lambda x: x + x,
     "x + 3 x": lambda x: torch.add(x, x, alpha=3),
     "x - 2 x": lambda x: torch.sub(x, x, alpha=2),
+    "x - -0.9 x": lambda x: torch.sub(x, x, alpha=-0.9),
+    "x - -0.9 x by rsub": lambda x: torch.rsub(x, x, alpha=-0.9),
     "x + x W": lambda x: torch.addmm(x, x, SQUARE[: x.shape[1], : x.shape[1]]),
     "x + c x": lambda x: torch.addcmul(x, x, SQUARE[0, : x.shape[1]]),
     "x + x W in batches": lambda x: torch.baddbmm(x[None], x[None], SQUARE[None, : x.shape[1], : x.shape[1]])[0],
@@ -226,6 +228,20 @@ def test_norms_count_an_input_as_often_as_it_occurs(name: str, width: int) -> No
     assert (law.rows * law.row.gain[0] * (1 + 1e-9) >= np.linalg.norm(J, axis=1)).all()
     assert law.whole.gain[0] * (1 + 1e-9) >= np.linalg.norm(J, 2)
     assert law.whole.gain[0] <= LOOSE * np.linalg.norm(J, 2)
+
+
+@pytest.mark.parametrize("alpha", [0.99, -0.99, 1 / 3, 1.0])
+def test_terms_that_cancel_are_rounded_all_the_same(alpha: float) -> None:
+    net = rs.trace(lambda x: torch.relu(torch.sub(x, x, alpha=alpha)), torch.zeros(2, 40).double()).frozen()
+    (law,) = route(net, numbered(net.sites)).laws
+    x = random(40)
+    exact = (1 - Fraction(alpha)) * rational(x)
+    off = np.array([abs(float(e)) for e in rational(torch.sub(x, x, alpha=alpha)) - exact], np.float64)
+    assert off.any() or alpha == 1
+    assert (off <= law.rows * error(law.row, float(x.norm()), 0)).all()
+    assert np.linalg.norm(off) <= error(law.whole, float(x.norm()), 0)
+    for each, entry in zip(off, x, strict=True):  # and so where the other entries are zero
+        assert each <= law.rows.max() * error(law.row, float(entry.abs()), 0)
 
 
 def test_a_number_less_itself_has_no_error() -> None:

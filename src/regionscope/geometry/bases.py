@@ -296,10 +296,15 @@ def _groups(points: Floats) -> list[Indices]:
     """Neighbouring points (n, dimensions), about as many in each group."""
     groups = [np.arange(len(points))]
     while len(groups) < GROUPS and len(points) > 2 * GROUPS * len(groups):
-        halves = list[Indices]()
-        for group in groups:
-            along = int(np.argmax(np.ptp(points[group], axis=0)))
-            order = group[np.argsort(points[group, along], kind="stable")]
-            halves += np.array_split(order, 2)
-        groups = halves
+        groups = halved(groups, points)
     return groups
+
+
+def halved(groups: Sequence[Indices], points: Floats) -> list[Indices]:
+    """Groups of points (n, dimensions), each in two halves along the axis that it is longest in; none is empty."""
+    halves = list[Indices]()
+    for group in groups:
+        along = int(np.argmax(np.ptp(points[group], axis=0)))
+        order = group[np.argsort(points[group, along], kind="stable")]
+        halves += [half for half in np.array_split(order, 2) if len(half)]
+    return halves

@@ -217,10 +217,8 @@ def _misdescribed(cells: PlaneCells) -> int:
 
 def _not_convex(cells: PlaneCells, wide: Bools) -> int:
     """Wide cells that are not convex polygons, counter-clockwise, to within the rounding of coordinates."""
-    following = np.arange(1, len(cells.corners) + 1)
-    following[cells.offsets[1:] - 1] = cells.offsets[:-1]
-    a, b = cells.vertices[cells.corners], cells.vertices[cells.corners[following]]
-    c = cells.vertices[cells.corners[following[following]]]
+    a, b = cells.vertices[cells.corners], cells.vertices[cells._next_corners]
+    c = cells.vertices[cells._next_corners[cells._following]]
     (ax, ay), (bx, by) = (b - a).T, (c - b).T
     size = _coordinate_size(cells)
     bad = ax * by - ay * bx < -1e3 * EPS * size * (np.hypot(ax, ay) + np.hypot(bx, by))

@@ -34,7 +34,8 @@ class Start:
     directions: Tensor  # (m, dimensions, entries of an input) orthonormal, in which coordinates go
     reach: float  # no point that tells a map has a larger norm
     moving: Tensor | None = None  # (entries of an input,) which of them change anywhere; None if that is not known
-    frame: tuple[Tensor, Floats] | None = None  # rows (n, entries of an input) that the points are sums of, and weights
+    # rows (n, entries of an input) that the points are sums of, and weights; None if these would be many
+    frame: Callable[[], tuple[Tensor, Floats]] | None = None
 
 
 @dataclass(frozen=True)

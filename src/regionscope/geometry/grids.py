@@ -61,10 +61,7 @@ def _grid_of_inverses(number: float | Tensor) -> Grid:
     grids = [grid_of(1 / Fraction(v)) for v in values if v]
     if sum(g.rest.bit_length() for g in grids) > LARGEST_DENOMINATOR:
         raise Inexact("division by many different numbers")
-    found = Grid()
-    for grid in grids:
-        found = found.join(grid)
-    return found
+    return _joined(grids)
 
 
 def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: Shapes) -> Grid:

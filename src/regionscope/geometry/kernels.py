@@ -435,7 +435,8 @@ def split_cell(cell, p, q, made_by, mesh, count):
 
 @njit(cache=True, nogil=True, **IN_PLACE)
 def cutting(cell, start, origin, after, above, below):
-    """The lowest boundary that cuts a cell, or -1."""
+    """The lowest boundary that cuts a cell, or -1; and whether no other does."""
+    boundary = -1
     for w in range(above.shape[1]):
         over, under = np.uint64(0), np.uint64(0)
         h = start[cell]
@@ -446,15 +447,20 @@ def cutting(cell, start, origin, after, above, below):
             h = after[h]
             if h == start[cell]:
                 break
-        if over & under:
-            return 64 * w + lowest_bit(over & under)
-    return -1
+        mixed = over & under
+        if mixed and boundary >= 0:
+            return boundary, False
+        if mixed:
+            boundary = 64 * w + lowest_bit(mixed)
+            if mixed & (mixed - np.uint64(1)):
+                return boundary, False
+    return boundary, True
 
 
 @njit(cache=True, nogil=True)
 def room_needed(start, origin, after, above, below):
-    """At most how many vertices and cells the cuts will add: c lines make at most c (c - 1) / 2 crossings in a cell."""
-    crossings = cells = 0
+    """At most how many vertices the cuts will add: c lines make at most c (c - 1) / 2 crossings in a cell."""
+    crossings = 0
     for cell in range(len(start)):
         c = 0
         for w in range(above.shape[1]):
@@ -470,8 +476,7 @@ def room_needed(start, origin, after, above, below):
                     break
             c += ones(over & under)
         crossings += c * (c - 1) // 2
-        cells += c + c * (c - 1) // 2
-    return crossings, cells
+    return crossings
 
 
 @njit(cache=True, nogil=True, **IN_PLACE)
@@ -510,7 +515,7 @@ def cut_cells(mesh, vertices, rule, questions, count, stack, roots, most):
         if room < 0:
             return FULL
         cell = stack[count[STACKED] - 1]
-        boundary = cutting(cell, start, origin, after, above, below)
+        boundary, alone = cutting(cell, start, origin, after, above, below)
         if boundary < 0:
             count[STACKED] -= 1
             continue
@@ -547,7 +552,7 @@ def cut_cells(mesh, vertices, rule, questions, count, stack, roots, most):
             near = widest.errors[c] / widest.slopes[c] if widest.slopes[c] > 0 else farthest
             mesh.apart[count[EDGES], c] = min(farthest, near)
         stack[count[STACKED]] = split_cell(cell, ends[0], ends[1], rule.labels[boundary], mesh, count)
-        count[STACKED] += 1
+        count[STACKED] += -1 if alone else 1  # what does not cut a cell cuts no part of it
     return DONE
 
 

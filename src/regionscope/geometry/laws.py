@@ -70,7 +70,7 @@ def _law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: b
         if step.used.isdisjoint(bounds):
             constants.update(zip(step.results, step.run(constants), strict=True))
             continue
-        made = bounds_after(step, bounds, constants, part.shapes)
+        made = bounds_after(step, bounds, constants)
         if made is None:
             unknown = step.name
             made = [_all_alike(r, part, UNKNOWN) for r in step.results]

@@ -114,10 +114,15 @@ class PlaneCells(Cells):
         return mean_corners(self.vertices, self.offsets, self.corners)
 
     @cached_property
-    def _next_corners(self) -> Ints:
+    def _following(self) -> Indices:
+        """The place, among all corners, of the corner after each."""
         following = np.arange(1, len(self.corners) + 1)
         following[self.offsets[1:] - 1] = self.offsets[:-1]
-        return self.corners[following]
+        return following
+
+    @property
+    def _next_corners(self) -> Ints:
+        return self.corners[self._following]
 
     def _points(self, places: Floats) -> Tensor:
         return self.plane.points(places).reshape(-1, *self._any_net.input_shape)

@@ -25,7 +25,7 @@ from torch import Tensor
 from regionscope.geometry.pieces import Pieces, pieces
 from regionscope.geometry.predicates import EPS, FAINT, SAFETY
 from regionscope.tracing import activations
-from regionscope.tracing.steps import Step, Value, indices
+from regionscope.tracing.steps import LISTS, Step, Value, indices
 from regionscope.types import Floats
 
 SQUARINGS = 3  # of the matrix whose power bounds a spectral norm: with 200 rows, by 18 % at most
@@ -131,7 +131,7 @@ def fresh_bound(value: int, rows: Tensor, row: Spread, whole: Spread) -> ErrorBo
 
 
 def bounds_after(
-    step: Step, bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any], shapes: Mapping[int, Any]
+    step: Step, bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
 ) -> list[ErrorBound | None] | None:
     """What is known of the results of a step; None if there is no rule for it."""
     live = [v for v in dict.fromkeys(indices([step.arguments, list(step.options.values())])) if v in bounds]
@@ -141,7 +141,7 @@ def bounds_after(
         if step.name in DENSE and (made := _dense(step, live, bounds, constants)) is not None:
             return [made]
         if step.name in CHOICES or step.name in LINEAR or step.name in DENSE:
-            return [linear(step, live, bounds, constants)]
+            return [_linear(step, bounds, constants)]
     except RuntimeError:  # torch cannot differentiate it, or not with these arguments
         return None
     if step.name in NORMS:
@@ -149,7 +149,7 @@ def bounds_after(
     if step.name in activations.PAIRWISE:
         return [_best_of_two(step, live, bounds, constants)]
     found = pieces(step, constants) if len(live) == 1 else None
-    return [bent(step, bounds[live[0]], found)] if found else None
+    return [_bent(step, bounds[live[0]], found)] if found else None
 
 
 def _moved(step: Step, bound: ErrorBound, live: int, constants: Mapping[int, Any]) -> list[ErrorBound]:
@@ -175,10 +175,12 @@ def _moved(step: Step, bound: ErrorBound, live: int, constants: Mapping[int, Any
     return results
 
 
-def linear(step: Step, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]) -> ErrorBound:
+def _linear(step: Step, bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]) -> ErrorBound:
     """Any operation y = A x + … + b whose coefficients are its constants or fixed numbers of one sign."""
+    step, bounds = _told_apart(step, bounds)
+    live = [v for v in indices([step.arguments, list(step.options.values())]) if v in bounds]
     chooses = step.name in CHOICES and not step.named.get("accumulate")
-    matrices = [coefficients(step, v, live, bounds, constants) for v in live]
+    matrices = [_matrix_norms(step, v, live, bounds, constants) for v in live]
     rounds = np.zeros(2) if chooses else rounding(sum(norms.terms for norms in matrices))  # in any order, b first even
     rows, row, wholes = None, ZERO, []
     for v, norms in zip(live, matrices, strict=True):
@@ -201,9 +203,30 @@ def linear(step: Step, live: list[int], bounds: Mapping[int, ErrorBound], consta
     )
     if step.name == "sub" and len(live) == 2 and step.named.get("alpha", 1) == 1:
         a, b = (bounds[v] for v in live)
+        if a is b:  # x - x
+            return fresh_bound(step.results[0], torch.zeros_like(result.rows), ZERO, ZERO)
         if a.roots == b.roots and a.rows.shape == b.rows.shape and not (a.chosen or b.chosen):
-            result.rows[(a.places == b.places) & (a.places > 0)] = 0  # x - x
+            result.rows[(a.places == b.places) & (a.places > 0)] = 0
     return result
+
+
+def _told_apart(step: Step, bounds: Mapping[int, ErrorBound]) -> tuple[Step, Mapping[int, ErrorBound]]:
+    """The step with another value, from -1 downwards, for each but the first of those that are the same live one.
+
+    In x - c x terms may cancel, but each of them is rounded, and of -c the absolute value would cancel what does not.
+    """
+    seen, told = set[int](), dict[int, ErrorBound]()
+
+    def apart(argument: Any) -> Any:
+        if isinstance(argument, Value) and argument.index in seen:
+            told[-1 - len(told)] = bounds[argument.index]
+            return Value(-len(told))
+        if isinstance(argument, Value) and argument.index in bounds:
+            seen.add(argument.index)
+        return [apart(part) for part in argument] if isinstance(argument, LISTS) else argument
+
+    arguments, options = tuple(map(apart, step.arguments)), {name: apart(a) for name, a in step.options.items()}
+    return (replace(step, arguments=arguments, options=options), {**bounds, **told}) if told else (step, bounds)
 
 
 def _summed(wholes: Sequence[Spread], parts: Sequence[frozenset[int]], chooses: bool) -> Spread:
@@ -238,7 +261,7 @@ class _Norms:
     terms: int
 
 
-def coefficients(
+def _matrix_norms(
     step: Step, v: int, live: list[int], bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
 ) -> _Norms:
     """The norms of the matrix by which value v goes into the result of a step, from products with its |A| and A²."""
@@ -256,9 +279,8 @@ def coefficients(
     def along(change: Callable[[Tensor], Tensor], direction: Tensor) -> Tensor:
         return _forward_and_back(function(change), direction)[0].abs()
 
-    times = indices([step.arguments, list(step.options.values())]).count(v)  # (a + b)^2 <= 2 (a^2 + b^2)
     sums, columns = (product.abs() for product in _forward_and_back(function(torch.abs), ones))
-    squares = times * along(torch.square, ones)
+    squares = along(torch.square, ones)
     count = TERMS.get(step.name, lambda *_: int(along(_present, ones).max()) if sums.numel() else 1)
     terms = count(step, x, sums)
     rows = torch.where(squares < FAINT, sums, squares.sqrt())  # of tiny squares the root is no number; sums are more
@@ -291,11 +313,11 @@ def _forward_and_back(function: Callable[[Tensor], Tensor], direction: Tensor) -
 
 
 def _mixing_share(step: Step, v: int, constants: Mapping[int, Any]) -> Tensor:
-    """The factor of a value in a mean (1 - w) a + w b; of 1 if it is both."""
+    """The factor of a value in a mean (1 - w) a + w b."""
     w = step.named["weight"]
     weight = constants[w.index] if isinstance(w, Value) else torch.tensor(w).double()
-    shares = [share for name, share in (("self", 1 - weight), ("end", weight)) if step.named[name].index == v]
-    return sum(shares, torch.zeros(()).double())
+    share: Tensor = 1 - weight if step.named["self"].index == v else weight
+    return share
 
 
 def _present(tensor: Tensor) -> Tensor:
@@ -339,7 +361,7 @@ def _dense(
     spectral = frobenius if rows.index == 0 else spectral_norm(W, frobenius)
     norms = SURE * np.array([spectral, min(spectral, frobenius / math.sqrt(W.shape[0]))])
     whole = x.whole.times(norms).rounded(unit, frobenius / max(norms[0], 1e-300))
-    each = columns.expand(*x.rows.shape[:-1], W.shape[1]).clone()
+    each = columns.expand(*x.rows.shape[:-1], W.shape[1])
     constant = torch.zeros(1).double() if added is None else constants[added]
     return _with_added(step, each, x.whole.rounded(unit), whole, constant.expand(each.shape), unit)
 
@@ -464,7 +486,7 @@ def _added(bounds: Sequence[ErrorBound], shape: Sequence[int]) -> Callable[[Mapp
     return lambda roots: sum((b.copied(roots).expand(shape) for b in bounds), torch.zeros(shape).double())
 
 
-def bent(step: Step, bound: ErrorBound, found: Pieces) -> ErrorBound:
+def _bent(step: Step, bound: ErrorBound, found: Pieces) -> ErrorBound:
     """An activation: its steepest piece, and the largest constant that one of them adds."""
     slopes = [float(s.abs().max()) if isinstance(s, Tensor) else abs(float(s)) for s, _ in found]
     offset = max(abs(float(o)) for _, o in found) * math.sqrt(bound.rows.numel())

@@ -14,6 +14,13 @@ SMALL = 1 << 20  # floats of a table that is a part of the heap: it is there aga
 LARGER = 1 << 24  # floats that any other table has room for: fetched at once its pages are large, grown they are small
 STEP = 1 << 20  # floats that such a table grows by
 ROWS_AT_ONCE = 1 << 14  # that are moved together
+ENTRIES_AT_ONCE = 1 << 19  # floats of a table that are worked on together: they stay in the heap
+ROOM = 1 << 10  # rows that a cut may add to few
+
+
+def usual_room(rows: int) -> int:
+    """How many rows a table has room for while a site cuts, at first; what is not used takes no memory."""
+    return 3 * rows + ROOM
 
 
 def enlarged(array: NDArray[Any], capacity: int) -> NDArray[Any]:

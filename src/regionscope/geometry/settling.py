@@ -26,7 +26,7 @@ from regionscope.types import Bools, Floats, Indices, Ints
 
 ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
 WORK = 4e12  # products in exact arithmetic that one sweep may spend
-PLACING = 0.01  # of that, to put vertices where they are: what they are the corners of is known without
+PLACING = 0.01  # of that at most, to put vertices where they are: what they are the corners of is known without
 
 
 @dataclass(frozen=True)
@@ -202,25 +202,27 @@ class Judge:
     def places(self, maps: CellMaps, meetings: Meetings) -> Floats:
         """The coordinates (n, 2) of meetings, rounded once; NaN if that cannot be done or is too much."""
         found = np.full((len(meetings.cell), 2), np.nan)
-        before, self.budget = self.budget, min(self._to_place, self.budget)
-        able, moduli = self._affordable(maps, meetings.cell, meetings.forms)
-        spent = min(self._to_place, before) - self.budget
-        self.budget, self._to_place = before - spent, self._to_place - spent
+        before = self.budget
+        able, moduli = self._affordable(maps, meetings.cell, meetings.forms, self._to_place)
+        self._to_place -= before - self.budget
         if able.any():
             forms = [form[able] for form in meetings.forms]
             found[able] = self.exactly.places(maps, meetings.cell[able], forms, meetings.lines, moduli)
         return found
 
-    def _affordable(self, maps: CellMaps, cell: Indices, forms: Sequence[Forms]) -> tuple[Bools, Sequence[int]]:
-        """Which of these forms there is time for, and the primes that they need."""
+    def _affordable(
+        self, maps: CellMaps, cell: Indices, forms: Sequence[Forms], most: float = math.inf
+    ) -> tuple[Bools, Sequence[int]]:
+        """Which of these forms there is time for, or at `most` so many products, and the primes that they need."""
         values = {int(v) for form in forms for v in np.unique(form.places[:, 0]) if v >= 0}
-        moduli = self.exactly.enough(sorted(values), maps.grid()) if self._has_budget else None
+        able = min(most, self.budget) > 3.0 * self.exactly.work
+        moduli = self.exactly.enough(sorted(values), maps.grid()) if able else None
         if moduli is None:
             return np.zeros(len(cell), bool), []
         each = 3.0 * len(moduli) * max(self.exactly.work, 1)
-        able = np.asarray(np.unique(cell, return_inverse=True)[1] < self.budget / each)
-        self.budget -= each * len(np.unique(cell[able]))
-        return able, moduli
+        chosen = np.asarray(np.unique(cell, return_inverse=True)[1] < min(most, self.budget) / each)
+        self.budget -= each * len(np.unique(cell[chosen]))
+        return chosen, moduli
 
     def tied(self, maps: CellMaps, boundaries: Boundaries, cell: Indices, boundary: Indices) -> Bools:
         """The matches of a tournament in which, in these cells, one meets itself, or two are the same constant."""
@@ -264,16 +266,12 @@ def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: 
 
     The cut is made with the signs as they seem. If exact arithmetic finds another one, it is made again with that.
     """
-    maps = judge.maps(cells, lineage)
+    maps, before = judge.maps(cells, lineage), cells.kept()
     opened, unproved = _settle_vertices(cells, maps, judge, cut)
-    able = judge.may_settle(cut.boundaries)
-    before = cells.kept() if able else {}  # as it may be made again
-    asked, settled = np.empty((ASKED_AT_ONCE if able else 0, 5), np.int64), np.zeros((0, 5), np.int64)
-    signs = np.zeros(0, np.int8)
-    while True:
-        outcome = cells.cut(cut, most, kernels.Questions(asked, settled))
-        if outcome.asked == 0:
-            break
+    asked, settled = np.empty((ASKED_AT_ONCE, 5), np.int64), np.zeros((0, 5), np.int64)
+    outcome, signs = cells.cut(cut, most, kernels.Questions(asked, settled)), np.zeros(0, np.int8)
+    able = outcome.asked > 0 and judge.may_settle(cut.boundaries)
+    while able and outcome.asked:
         vertex, boundary, cell, line, maker = asked[: outcome.asked].T
         meetings = cells.meetings(cell, line, cut.rule.labels[maker].astype(np.int64), judge.boundaries)
         signs = judge.signs(maps, cut, meetings, boundary)
@@ -283,6 +281,7 @@ def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: 
         found = cells.twins(np.stack([cell, line, maker, boundary, signs], 1)[wrong], before)
         settled = np.concatenate([settled, found])
         vars(cells).update(before)
+        outcome, signs = cells.cut(cut, most, kernels.Questions(asked, settled)), signs[:0]
     if outcome.torn:
         raise ArithmeticError("rounding has torn a cell: a boundary crosses it more than once; look at a larger part")
     unproved += outcome.opened - int((signs != UNSETTLED).sum())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regionscope.geometry.patterns import Column
+from regionscope.geometry.patterns import WINNER, Column
 from regionscope.tracing.network import Site
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -65,7 +65,7 @@ def check_columns(columns: Sequence[Column], words: int) -> None:
         numbers = (column.first_word, column.words, column.entries, column.breakpoints)
         if not all(isinstance(number, int) and number >= 0 for number in numbers):
             raise ValueError(f"its column {column.name} says {numbers}")
-        needed = column.entries * (column.breakpoints or 32)
+        needed = column.entries * (column.breakpoints or WINNER)
         if column.first_word + column.words > words or needed > 64 * column.words:
             raise ValueError(f"its column {column.name} does not lie in patterns of {words} words")
 

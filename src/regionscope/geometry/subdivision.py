@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry import kernels, traversals
+from regionscope.geometry.bases import halved
 from regionscope.geometry.complexes import (
     Cut,
     Finish,
@@ -27,7 +28,7 @@ from regionscope.geometry.modular import Integers, reduced, remainders
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
-from regionscope.geometry.rows import enlarged
+from regionscope.geometry.rows import enlarged, usual_room
 from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import sweep
 from regionscope.geometry.swept import Swept
@@ -35,7 +36,6 @@ from regionscope.machine import threads_for
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
-ROOM_AT_ONCE = 1 << 18  # more than this and twice what there is, only when it proves necessary
 PER_EDGE = ("label", "rivals", "rim", "apart")
 PER_HALF_EDGE = ("origin", "after", "before", "face")
 PER_CELL = ("start", "source")
@@ -83,11 +83,18 @@ class Subdivision:
         coordinates = float(np.abs(planes.domain).max())
         origins = planes.origins.norm(dim=1).numpy()
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
-        moving = planes.axes.flatten(0, 1).any(dim=0) | (planes.origins != planes.origins[:1]).any(dim=0)
+        moving = planes.axes.flatten(0, 1).any(dim=0)
+        if len(planes) > 1:
+            moving |= (planes.origins != planes.origins[:1]).any(dim=0)
         reach = float(origins.max()) + 2.0
-        weights = np.concatenate([np.ones((len(planes.domain), 1)), planes.domain], axis=1)
-        frame = (torch.cat([planes.origins, planes.axes[0]]), weights) if len(planes) == 1 else None
+        frame = self._frame if len(planes) == 1 else None
         return Start(len(self), points, error, 2 * coordinates, planes.axes, reach, moving, frame)
+
+    def _frame(self) -> tuple[Tensor, Floats]:
+        """The origin and the axes of the first plane, and what its corners are made of."""
+        planes = self.planes
+        weights = np.concatenate([np.ones((len(planes.domain), 1)), planes.domain], axis=1)
+        return torch.cat([planes.origins[:1], planes.axes[0]]), weights
 
     def kept(self) -> dict[str, Any]:
         """All that a cut changes, as it is now."""
@@ -106,10 +113,7 @@ class Subdivision:
         count = np.zeros(kernels.COUNTERS, np.int64)
         count[:3] = vertices, len(self.mesh.label), cells
         stack = np.empty(cut.boundaries.count + 2, np.int32)
-        mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
-        room = kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)
-        some = (min(r, ROOM_AT_ONCE + 2 * n) for r, n in zip(room, (vertices, cells), strict=True))
-        made = [self._enlarge(cut, *some)]
+        made = [self._enlarge(cut, usual_room(vertices), usual_room(cells))]
 
         def kernel() -> int:
             c = made[0]
@@ -120,7 +124,7 @@ class Subdivision:
             if known < capacity and count[kernels.VERTICES] + 2 > known:
                 made[0] = made[0].with_values(known + 2)
             else:
-                made[0] = self._enlarge(made[0], capacity, len(self))
+                made[0] = self._enlarge(made[0], 2 * capacity, 2 * len(self))
 
         def stopped() -> str:
             site = cut.boundaries.site
@@ -133,20 +137,20 @@ class Subdivision:
         new = cut.rule.labels[made[0].vertices.parents[vertices : len(self.mesh.xy), 2]]
         self.maker = np.concatenate([self.maker, new])
         self.corner, self.ids = (np.concatenate([a, np.full(len(new), -1, a.dtype)]) for a in (self.corner, self.ids))
-        asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
+        asked, opened = int(count[kernels.ASKED]), int(count[kernels.OPEN])
         return Outcome(made[0], len(self.mesh.xy), ancestors, asked, opened, torn)
 
     def room_needed(self, cut: Cut) -> int:
         """At most how many vertices a site will add."""
         mesh, above, below = self.mesh, cut.vertices.above, cut.vertices.below
-        return int(kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below)[0])
+        return int(kernels.room_needed(mesh.start, mesh.origin, mesh.after, above, below))
 
     def _enlarge(self, cut: Cut, vertices: int, cells: int) -> Cut:
-        """Make room for so many more vertices and cells; every new vertex or cell comes with one new edge."""
+        """Make room for so many vertices and cells in all; every new vertex or cell comes with one new edge."""
         known = len(self.mesh.xy)
-        edges = len(self.mesh.label) + vertices + cells + 3
-        self._resize(known + vertices + 2, edges, len(self) + cells + 1, enlarged)
-        return cut.with_room(len(self.mesh.xy), known + 2)
+        edges = len(self.mesh.label) + vertices - known + cells - len(self)
+        self._resize(vertices, edges, cells, enlarged)
+        return cut.with_room(vertices, known + 2)
 
     def _shrink(self, vertices: int, edges: int, cells: int) -> None:
         self._resize(vertices, edges, cells, lambda array, size: array[:size])
@@ -233,12 +237,7 @@ class Subdivision:
         share = np.zeros(len(self), np.int32)
         groups = [np.arange(len(self))]
         while len(groups) < parts and max(map(len, groups)) > 1:
-            halves = []
-            for group in groups:
-                along = int(np.argmax(np.ptp(centres[group], axis=0)))
-                order = group[np.argsort(centres[group, along], kind="stable")]
-                halves += [half for half in np.array_split(order, 2) if len(half)]
-            groups = halves
+            groups = halved(groups, centres)
         for number, group in enumerate(groups):
             share[group] = number
         return share

@@ -23,8 +23,9 @@ from regionscope.geometry.laws import Way, route
 from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable, numbered
 from regionscope.geometry.predicates import SHIFT
+from regionscope.geometry.rows import ENTRIES_AT_ONCE
 from regionscope.geometry.settling import Still, cut_by_site
-from regionscope.geometry.swept import ENTRIES_AT_ONCE, Swept
+from regionscope.geometry.swept import Swept
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import GB, points_at_once, return_freed_memory
 from regionscope.progress import tqdm
@@ -100,7 +101,8 @@ def sweep(
     waiting, done = [CellBlock(cells, swept)], list[Finished]()
     while waiting:
         block = waiting.pop()
-        shared = {id(b.swept.basis): b.swept.basis.nbytes for b in waiting if b.swept.basis is not None}
+        bases_waiting = [b.swept.summed.basis for b in waiting if b.swept.summed is not None]
+        shared = {id(basis): basis.nbytes for basis in bases_waiting}
         budget.waiting = sum(b.nbytes for b in waiting) + sum(shared.values())
         others = sum(len(b.cells) for b in waiting) + sum(len(f.patterns.bits) for f in done)
         parts = _carried(block, way, budget, max_cells - others, bar, check)
@@ -213,8 +215,7 @@ def _carried(
     if len(boundaries) == len(swept.net.sites):
         swept.fold()
         known, behind = (way.parts[-1].outputs, boundaries[-1].site) if way.parts else ((0,), None)
-        swept.advance(way.last, known, behind, None)
-        swept.outputs = swept.outputs_now()
+        swept.finish(way.last, known, behind)
     swept.state = []
     return []
 

@@ -11,39 +11,36 @@ from torch import Tensor
 
 from regionscope.geometry import kernels, settling, traversals
 from regionscope.geometry.adjoints import Adjoints
-from regionscope.geometry.bases import Basis, Bend
+from regionscope.geometry.bases import Basis
 from regionscope.geometry.complexes import Cut, Outcome, Start
 from regionscope.geometry.laws import Law, route
 from regionscope.geometry.lineage import Among, Lineage
-from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, packed_bits, unpacked_bits
+from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, packed_bits
 from regionscope.geometry.predicates import (
     CARRIED,
     DOUBTS,
     EPS,
     ERROR,
     FAINT,
-    GAIN,
     INTERPOLATION,
     MOST_TURNS,
     MOVED,
     NORM,
     ORTHONORMAL,
-    SHIFT,
     VALUE,
     words,
 )
-from regionscope.geometry.rounding import Spread, rounding
-from regionscope.geometry.rows import Rows, enlarged
+from regionscope.geometry.rounding import Spread
+from regionscope.geometry.rows import ENTRIES_AT_ONCE, Rows, enlarged, usual_room
 from regionscope.geometry.settling import Judge
-from regionscope.geometry.tournaments import Bracket
+from regionscope.geometry.standings import Standings
+from regionscope.geometry.summed import Summed
 from regionscope.machine import points_at_once, threads_for
 from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Indices, Words
 
-ROOM = 1 << 10  # for new vertices, at least
 COMPARISONS = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "sign", "argmax", "argmin", "nan_to_num"})  # lose NaN
-ENTRIES_AT_ONCE = 1 << 19  # floats of a state that go through a part of the network together: they stay in the heap
 
 
 class Swept:
@@ -73,24 +70,18 @@ class Swept:
         self._directions = start.directions
         self._drift = MOST_TURNS * INTERPOLATION * start.largest
         self._slope = np.full(2, 1 + ORTHONORMAL)  # at most how fast the state changes along the plane, and usually
-        self._above: dict[str, Words] = {}  # of sites whose constants compete in tournaments, at every vertex
-        self._below: dict[str, Words] = {}  # of rounds of a tournament that goes on
+        self._standings = Standings()
         self._done: Words | None = None  # boundaries of the site that cuts, which have cut in earlier passes
         self._chosen: Words | None = None  # those that cut in this one, if not all do
         self._moved: Floats | None = None  # MOVED of earlier passes
         self.table: PatternTable | None = None  # the patterns of cells that were found in blocks
         self.still = _poisoned(net, start)
-        self.basis: Basis | None = None  # with one, the state is the values of units that may switch, and weights
-        self.among: Among | None = None  # which units these are
-        self._parted = False  # whether the basis may have rows that this block does not need
-        self._most_weights = 0.0  # of all rows at a vertex
         self._boundaries_now = 0  # of the site that was looked at last
-        self._carried = np.zeros(0)  # of each of its units that was asked for, see `adjoints`; NaN of others
-        self._away = np.zeros(0)  # at most how far off the values of units that may switch are
-        self._adjoints = Adjoints(route(net, boundaries), [b.site for b in boundaries])
-        self._made = 0.0  # at most the norm of the errors that the last part of the network has added to the state
+        self.summed: Summed | None = None  # if so, the state is the values of units that may switch, and weights
         if in_rows and start.frame is not None:
-            self.basis, self.state = Basis.of(start.frame[0]), [Rows(self.vertices, 0), Rows.of(start.frame[1])]
+            rows, weights = start.frame()
+            self.summed = Summed(Basis.of(rows), Adjoints(route(net, boundaries), [b.site for b in boundaries]))
+            self.state = [Rows(self.vertices, 0), Rows.of(weights)]
 
     @property
     def close_decisions(self) -> int:
@@ -102,22 +93,27 @@ class Swept:
         """How many of them exact arithmetic did not settle."""
         return self.judge.undecided
 
+    @property
+    def among(self) -> Among | None:
+        """The units that the state has the values of, if not of all."""
+        return None if self.summed is None else self.summed.among
+
     def patterns(self) -> Words | PatternTable:
         """The packed patterns of all cells."""
-        if self.table is None and self.basis is not None:
+        if self.table is None and self.summed is not None:
             return PatternTable((self.lineage.block(self.columns),))
         return self.lineage.patterns(self.columns) if self.table is None else self.table
 
     # evaluation
 
-    def advance(self, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None) -> None:
-        """Take the state through a part of the network, in the memory it has, a limited number of vertices at a time.
+    def advance(self, part: Program, known: tuple[int, ...], behind: Site | None, law: Law) -> None:
+        """Take the state through a part of the network, in the memory it has.
 
         Tables that become wider are filled from the end, others from the begin: what is not yet read is not written.
-        The part begins `behind` a site, and has a law if it ends at one.
+        The part begins `behind` a site.
         """
-        if self.basis is not None:
-            self._advance_rows(self.basis, part, known, behind, law)
+        if self.summed is not None:
+            self._advance_rows(self.summed, part, known, behind, law)
             return
         widths = [math.prod(part.shapes[v]) for v in part.outputs]
         old, before = self.state, [rows.width for rows in self.state]
@@ -131,72 +127,53 @@ class Swept:
             rows.make_room(self.vertices, width)
         sources = [rows.table(self.vertices, width) for rows, width in zip(old, before, strict=True)]
         targets = [rows.table(self.vertices, width) for rows, width in zip(made, widths, strict=True)]
-        at_once = points_at_once(max(1, *before), floats=ENTRIES_AT_ONCE)
-        starts = range(0, self.vertices, at_once)
-        with threads_for(self.vertices * (sum(before) + sum(widths) + part.held_entries)):
-            for start in reversed(starts) if backwards else starts:
-                some = slice(start, min(start + at_once, self.vertices))
-                for target, result in zip(targets, _evaluated(part, known, [s[some] for s in sources]), strict=True):
-                    torch.from_numpy(target[some]).copy_(result)  # on all cores
+        _fill(targets, part, known, sources, backwards)
         for rows, width in zip(made, widths, strict=True):
             rows.width = width
         self.state = made
 
+    def finish(self, part: Program, known: tuple[int, ...], behind: Site | None) -> None:
+        """Take the state through the last part of the network: what comes out are the outputs."""
+        if self.summed is not None:
+            basis, weights = self._advance_rows(self.summed, part, known, behind, None)
+            self.outputs = basis.values(weights)
+        else:
+            self.outputs = np.empty((self.vertices, math.prod(part.shapes[part.outputs[0]])))
+            _fill([self.outputs], part, known, [rows.table(self.vertices) for rows in self.state])
+
     def _advance_rows(
-        self, basis: Basis, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
-    ) -> None:
-        """The same for rows that the state is the sum of."""
+        self, summed: Summed, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
+    ) -> tuple[Basis, Floats]:
+        """The same for rows that the state is the sum of; returns these, and their weights."""
         values, weights = (rows.table(self.vertices) for rows in self.state)
-        norm, bend = basis.norm(weights), None
-        if behind is not None:
-            assert self.among is not None
-            units, doubt = self.among.numbers, self.doubt[: self.vertices]
-            slack = 2 * doubt[:, SHIFT, None] * basis.steepness[units]
-            bend = Bend.of(behind, units, values, self.among.above, self._away, slack, self._made)
-            weights = np.concatenate([weights, bend.added], axis=1)
-            norm += np.abs(bend.added).sum(axis=1)
-        self.basis, self.among = basis.after(part, known, bend, law), None
-        self._carried = np.full(self.basis.rows[0].shape[1], np.nan)
+        self.summed, weights, norm = summed.after(part, known, behind, law, values, weights, self.doubt)
         self.state = [Rows(self.vertices, 0), Rows.of(weights)]
         self.doubt[:, NORM] = norm
-        self._most_weights = float(np.abs(weights).sum(axis=1).max())
-
-    def outputs_now(self) -> Floats:
-        """The values that the state begins with, at all vertices."""
-        if self.basis is not None:
-            return self.basis.values(self.state[1].table(self.vertices))
-        return self.state[0].table(self.vertices).copy()
+        return self.summed.basis, weights
 
     def fold(self) -> None:
         """Leave rows out whose units do not switch here, if this block is a part of that which they were made for."""
-        if self.basis is not None and self._parted:
-            weights = self.state[1].table(self.vertices)
-            self.basis, kept, errors = self.basis.folded(weights, self.doubt[: self.vertices, SHIFT])
-            self.state[1] = Rows.of(weights[:, kept])
+        if self.summed is not None and self.summed.parted:
+            self.summed, weights, errors = self.summed.folded(self.state[1].table(self.vertices), self.doubt)
+            self.state[1] = Rows.of(weights)
             self.doubt[:, [ERROR, ERROR + 1]] += errors
-            self._made += float(errors[:, 0].max(initial=0.0))
-        self._parted = False
 
-    def _look_at_rows(self, basis: Basis, law: Law) -> None:
-        """Find the units that may switch, and their values at all vertices.
-
-        Wherever true vertices may be, others keep their sign, and on the way there: hence twice the shift (`bases`).
-        """
-        weights = self.state[1].table(self.vertices)
-        errors = kernels.sure_errors(self.doubt[: self.vertices], self._numbers(law.row))
-        shift = 2 * self.doubt[: self.vertices, SHIFT]
-        self.among = Among(
-            *basis.unsure(weights, np.stack([errors, shift], 1), np.stack([law.rows, self._steep(law)[0]]))
-        )
-        self.state[0] = Rows.of(basis.values(weights, self.among.numbers))
+    def _look_at_rows(self, summed: Summed, law: Law) -> Summed:
+        """Find the units that may switch, and their values at all vertices."""
+        if summed.among is None:
+            weights, doubt = self.state[1].table(self.vertices), self.doubt[: self.vertices]
+            summed = summed.looked_at(weights, doubt, law, self._numbers(law.row), self._steep(law)[0])
+            assert summed.among is not None
+            self.state[0] = Rows.of(summed.basis.values(weights, summed.among.numbers))
+        return summed
 
     def look(self, part: Program, law: Law, boundaries: Boundaries, first: bool) -> tuple[Cut, Floats]:
         """The site that comes next, with the sides of its boundaries on which vertices are; and how steep what follows
         is."""
         before, following = self._first_slopes(part, law) if first else (self._slope, self._slope * law.state.gain)
         self._slope = before
-        if self.basis is not None and self.among is None:
-            self._look_at_rows(self.basis, law)
+        if self.summed is not None:
+            self.summed = self._look_at_rows(self.summed, law)
         labels = np.arange(boundaries.count, dtype=np.int32) + np.int32(boundaries.first)
         each, steep = law.rows, self._steep(law)
         if self.among is not None:
@@ -207,7 +184,7 @@ class Swept:
         values = rows.table(n)
         if law.unknown is not None:  # only values themselves say how large errors are
             self.doubt[:, NORM] = np.maximum(self.doubt[:, NORM], np.linalg.norm(values, axis=1))
-        room = 3 * n + ROOM  # what is not used takes no memory
+        room = usual_room(n)
         self.doubt = enlarged(self.doubt, room)
         vertices = kernels.Vertices(
             values=values,
@@ -218,7 +195,9 @@ class Swept:
             weights=np.empty(room),
         )
         numbers = self._numbers(law.row)
-        numbers[CARRIED] = self._most_carried(boundaries, each)
+        if self.summed is not None and boundaries.first > 0:
+            self.summed = self.summed.with_carried()
+            numbers[CARRIED] = self.summed.most_carried(each)
         rule = kernels.Rule(np.array(boundaries.site.breakpoints), each, np.ascontiguousarray(steep), numbers, labels)
         ties, opened = self._constant_matches(boundaries), np.empty(n, np.int32)
         for bits in (self._done, None if self._chosen is None else ~self._chosen):
@@ -229,18 +208,6 @@ class Swept:
             kernels.classify(vertices, rule, ties, opened)
             vertices.above[:n] |= constant[1]
         return Cut(boundaries, n, rows, vertices, rule, ties, opened), following
-
-    def _most_carried(self, boundaries: Boundaries, rows: Floats) -> float:
-        """At most how far off units that may switch are by errors made before their site, for each of their `rows`."""
-        if self.basis is None or self.among is None or boundaries.first == 0:
-            return math.inf
-        units = self.among.numbers
-        new = units[np.isnan(self._carried[units])]  # a block of which this is a part may have asked for others
-        if len(new):
-            self._carried = self._carried.copy()
-            self._carried[new] = self._adjoints.carried_errors(self.basis, len(self.basis.trail.made), new)
-        moving = rows > 0
-        return float((self._carried[units][moving] / rows[moving]).max(initial=0.0))
 
     def _constant_units(
         self, boundaries: Boundaries, vertices: kernels.Vertices, rule: kernels.Rule
@@ -292,51 +259,22 @@ class Swept:
     def _steep(self, law: Law) -> Floats:
         """At most how fast each unit changes along the plane, and usually, (2, units)."""
         steep: Floats = law.rows * (law.row.gain * self._slope)[:, None]
-        return steep if self.basis is None else np.minimum(steep, self.basis.steepness)
+        return steep if self.summed is None else np.minimum(steep, self.summed.basis.steepness)
 
-    def _numbers(self, measure: Spread) -> Floats:
+    def _numbers(self, spread: Spread) -> Floats:
         """What compiled kernels know of a law."""
-        if self.basis is not None:  # each row is rounded, and has constants taken off; rows and values are interpolated
-            rounded = measure.rounded(2 * rounding(len(self.basis)))
-            floor = rounded.floor * (1 + 2 * self._most_weights)
-            measure = replace(rounded, floor=floor, size=2 * measure.size, offset=2 * measure.offset)
-        pairs = (*measure.gain, *measure.noise, *measure.floor)
-        return np.array([*pairs, measure.size, measure.offset, self._drift, np.inf])
+        spread = spread if self.summed is None else self.summed.rounded(spread)
+        pairs = (*spread.gain, *spread.noise, *spread.floor)
+        return np.array([*pairs, spread.size, spread.offset, self._drift, np.inf])
 
     def _constant_matches(self, boundaries: Boundaries) -> Words:
         """The matches at every vertex whose two competitors are the same constant, packed; no rows if none can be."""
-        playing = self._playing(boundaries)
+        played = boundaries.tournament
+        playing = self.judge.tournaments.get(played) if played is not None else None
         if playing is None:
             return np.zeros((0, 0), np.uint64)
-        entrants, everywhere = playing.entrants, self.judge.constant_numbers(playing).to(torch.int32).numpy()
-        may_close = entrants is not None and entrants.site.name in self._above
-        if not may_close and not (everywhere >= 0).any():
-            return np.zeros((0, 0), np.uint64)
-        packed = np.zeros((self.vertices, 8 * words(boundaries.count)), np.uint8)
-        at_once = points_at_once(playing.slots, floats=ENTRIES_AT_ONCE)
-        earlier = [site for site in playing.rounds if site.name in self._below]
-        for start in range(0, self.vertices, at_once):
-            rows = slice(start, min(start + at_once, self.vertices))
-            known = np.tile(everywhere, (rows.stop - start, 1))
-            if may_close and entrants is not None:
-                opened = unpacked_bits(self._above[entrants.site.name][rows], entrants.site.units)
-                known[~opened[:, entrants.units.numpy()]] = int(entrants.constants[0])
-            sides = {
-                s.name: (
-                    unpacked_bits(self._above[s.name][rows], s.units),
-                    unpacked_bits(self._below[s.name][rows], s.units),
-                )
-                for s in earlier
-            }
-            found = playing.constant_matches(known, sides, boundaries.site.name)
-            bits = np.packbits(found, axis=1, bitorder="little")
-            packed[rows, : bits.shape[1]] = bits
-        return packed.view(np.uint64)
-
-    def _playing(self, boundaries: Boundaries) -> Bracket | None:
-        """The tournament that a site is a round of, if its winners are part of a pattern."""
-        played = boundaries.tournament
-        return self.judge.tournaments.get(played) if played is not None else None
+        everywhere = self.judge.constant_numbers(playing).to(torch.int32).numpy()
+        return self._standings.constant_matches(playing, everywhere, boundaries, self.vertices)
 
     def choose(self, cut: Cut, most: int) -> None:
         """Let only some of the boundaries that will cut do so now, so many at most."""
@@ -364,21 +302,21 @@ class Swept:
 
     def bytes_to_advance(self, part: Program) -> int:
         """What the state takes while it goes through a part of the network."""
-        widths = [math.prod(part.shapes[v]) for v in part.outputs]
-        if self.basis is None:
-            return 8 * self.vertices * (sum(widths) + sum(rows.width for rows in self.state))
-        n = len(self.basis) + (0 if self.among is None else len(self.among.numbers))
-        return 8 * n * (sum(widths) + self.vertices) + self.basis.nbytes
+        widths = sum(math.prod(part.shapes[v]) for v in part.outputs)
+        if self.summed is not None:
+            return self.summed.bytes_to_advance(widths, self.vertices)
+        return 8 * self.vertices * (widths + sum(rows.width for rows in self.state))
 
     def part(self, vertices: Indices, cells: Indices, *, advanced: bool) -> "Swept":
         """What is carried of some of the vertices and cells; they may have `advanced` to a site that has not cut."""
         part = copy.copy(self)
-        part._parted = True
-        part.among = None if advanced and self._done is None else self.among  # there may be fewer
+        if self.summed is not None:
+            among = None if advanced and self._done is None else self.among  # there may be fewer
+            part.summed = replace(self.summed, parted=True, among=among)
         part.vertices = len(vertices)
         part.state = [Rows.of(rows.table(self.vertices)[vertices]) for rows in self.state]
         part.doubt, part.lineage = self.doubt[vertices], self.lineage.part(cells)
-        part._above, part._below = ({n: b[vertices] for n, b in kept.items()} for kept in (self._above, self._below))
+        part._standings = self._standings.of(vertices)
         part._moved = None if self._moved is None else self._moved[vertices]
         return part
 
@@ -391,7 +329,9 @@ class Swept:
         for rows in self.state[1:]:
             rows.make_room(n)
             traversals.interpolate(rows.table(n), self.vertices, cut.vertices.parents, cut.vertices.weights)
-        self._keep_above(cut, n)
+        if self.judge.tournaments:
+            later = {b.site.name for b in self.boundaries if b.first > cut.boundaries.first}
+            self._standings = self._standings.after(cut, n, list(self.judge.tournaments.values()), later)
         if not whole or self._moved is not None:
             moved = np.zeros(n) if self._moved is None else enlarged(self._moved, n)
             traversals.inherit_largest(moved, self.vertices, cut.vertices.parents)
@@ -405,52 +345,20 @@ class Swept:
             assert done is not None and chosen is not None
             self._done = done | chosen
             return
-        self._note_errors(cut, law)
+        if self.summed is not None:
+            first = cut.boundaries.first == 0
+            self.summed = self.summed.noted(self.doubt, cut.rule, self._numbers(law.state), first=first)
         norm = law.norm_after(self.doubt[:, NORM], self.doubt[:, VALUE])
         kernels.hand_on(self.doubt, self._numbers(law.state))
         self.doubt[:, NORM] = norm
         self._slope = following
-
-    def _note_errors(self, cut: Cut, law: Law) -> None:
-        """Write down how far off the units of a site that has cut are, and what its part has added to the state."""
-        if self.basis is None:
-            return
-        numbers, moved = self._numbers(law.state), 2 * float(self.doubt[:, MOVED].max(initial=0.0))
-        numbers[GAIN] *= cut.boundaries.first == 0  # errors of the input count as made by the first part
-        self._made = float(kernels.sure_errors(self.doubt, numbers).max(initial=0.0))
-        self._away = cut.rule.rows * float(kernels.sure_errors(self.doubt, cut.rule.law).max(initial=0.0)) + moved
-
-    def _keep_above(self, cut: Cut, vertices: int) -> None:
-        """Note which units each vertex is above of sites whose constants compete later; a new one if a parent is.
-
-        Of the rounds of a tournament, also which they are below, as long as it goes on.
-        """
-        if not self.judge.tournaments:
-            return
-        later = {b.site.name for b in self.boundaries if b.first > cut.boundaries.first}
-        playing = [t for t in self.judge.tournaments.values() if t.rounds[-1].name in later]
-        waiting = {t.entrants.site.name for t in playing if t.entrants is not None and t.entrants.may_close}
-        rounds = {site.name for t in playing for site in t.rounds}
-        self._above = _inherited(self._above, waiting | rounds, self.vertices, vertices, cut)
-        self._below = _inherited(self._below, rounds, self.vertices, vertices, cut)
-        site = cut.boundaries.site
-        for kept, bits, names in (
-            (self._above, cut.vertices.above, waiting | rounds),
-            (self._below, cut.vertices.below, rounds),
-        ):
-            if site.name in names:
-                first = bits[:vertices, : words(site.units)].copy()
-                spare = 64 * first.shape[1] - site.units
-                first[:, -1] &= np.uint64((1 << (64 - spare)) - 1)
-                kept[site.name] = first | kept[site.name] if site.name in kept else first
 
     def thin(self, stays: Bools) -> None:
         """Only these vertices stay."""
         for rows in self.state:
             rows.thin(stays)
         self.doubt = self.doubt[stays]
-        self._above = {name: bits[stays] for name, bits in self._above.items()}
-        self._below = {name: bits[stays] for name, bits in self._below.items()}
+        self._standings = self._standings.of(stays)
         self.vertices = int(stays.sum())
 
 
@@ -466,12 +374,18 @@ def _poisoned(net: Network, start: Start) -> Floats | None:
     return np.asarray(torch.where(start.moving, torch.nan, start.points[:1]).numpy())
 
 
-def _inherited(kept: dict[str, Words], names: set[str], old: int, vertices: int, cut: Cut) -> dict[str, Words]:
-    """What was kept under these names, with rows for new vertices too."""
-    grown = {name: enlarged(bits, vertices) for name, bits in kept.items() if name in names}
-    for bits in grown.values():
-        traversals.inherit(bits, old, cut.vertices.parents)
-    return grown
+def _fill(
+    targets: Sequence[Floats], part: Program, known: tuple[int, ...], state: Sequence[Floats], backwards: bool = False
+) -> None:
+    """Write the outputs of a part of the network into tables, a limited number of vertices at a time."""
+    vertices, widths = len(targets[0]), [rows.shape[1] for rows in (*state, *targets)]
+    at_once = points_at_once(max(1, *(rows.shape[1] for rows in state)), floats=ENTRIES_AT_ONCE)
+    starts = range(0, vertices, at_once)
+    with threads_for(vertices * (sum(widths) + part.held_entries)):
+        for start in reversed(starts) if backwards else starts:
+            some = slice(start, min(start + at_once, vertices))
+            for target, result in zip(targets, _evaluated(part, known, [s[some] for s in state]), strict=True):
+                torch.from_numpy(target[some]).copy_(result)  # on all cores
 
 
 def _evaluated(part: Program, known: tuple[int, ...], state: Sequence[Floats]) -> list[Tensor]:

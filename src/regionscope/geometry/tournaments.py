@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry import traversals
+from regionscope.geometry.patterns import WINNER
 from regionscope.geometry.pieces import pieces
 from regionscope.geometry.predicates import words
 from regionscope.geometry.rounding import SAME
@@ -121,7 +122,7 @@ class Bracket:
 
     def packed(self, winners: Ints) -> Words:
         """What torch calls the winners, two in a word."""
-        packed = np.zeros((len(winners), 2 * words(32 * winners.shape[1])), np.int32)
+        packed = np.zeros((len(winners), 2 * words(WINNER * winners.shape[1])), np.int32)
         packed[:, : winners.shape[1]] = self.numbers.numpy()[winners]
         return packed.view(np.uint64)
 

@@ -53,22 +53,18 @@ def interpolate(rows, old, parents, weights):
 @njit(cache=True, nogil=True)
 def loops(start, origin, after):
     """The corners of every cell, one after another: where each begins, the vertices and the half-edges."""
-    offsets = np.zeros(len(start) + 1, np.int64)
+    offsets, n = np.zeros(len(start) + 1, np.int64), 0
+    corners, sides = np.empty(len(origin), np.int32), np.empty(len(origin), np.int32)
     for cell in range(len(start)):
-        h, n = start[cell], 0
+        h = start[cell]
         while True:
+            corners[n], sides[n] = origin[h], h
             n += 1
             h = after[h]
             if h == start[cell]:
                 break
-        offsets[cell + 1] = offsets[cell] + n
-    corners, sides = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
-    for cell in range(len(start)):
-        h = start[cell]
-        for k in range(offsets[cell], offsets[cell + 1]):
-            corners[k], sides[k] = origin[h], h
-            h = after[h]
-    return offsets, corners, sides
+        offsets[cell + 1] = n
+    return offsets, corners[:n], sides[:n]
 
 
 @njit(cache=True, nogil=True)

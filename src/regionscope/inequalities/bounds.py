@@ -1,6 +1,7 @@
 """All inequalities on one network."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -92,6 +93,4 @@ def _certificate_row(net: Network, points: Tensor) -> Bound:
         left=lambda m: m["certified"], right=lambda m: m["true"], judged=False,
         terms={"TV": found.total_variation, "margin": float(found.margin.mean()), "tightness": found.tightness},
     )  # fmt: skip
-    return Bound(
-        row.name, row.reference, True, row.left, row.right, found.holds, row.stderr, row.terms
-    )  # exact at every point, so judged at every point
+    return replace(row, holds=found.holds)  # exact at every point, so judged at every point

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, inequality
-from regionscope.inequalities.chains import AffineMap, chain_of
+from regionscope.inequalities.chains import AffineChain, chain_of
 from regionscope.measures.complexity import local_complexity
 from regionscope.points import all_points
 from regionscope.tracing.network import Network
@@ -36,16 +36,16 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     points = all_points(data)
     nets = [as_network(model, points[:1]) for model in (before, after)]
     points = points.to(torch.float64)
-    firsts = [_hidden_map(net) for net in nets]
-    if firsts[0].offset.shape != firsts[1].offset.shape:
+    chains = [_shallow_chain(net) for net in nets]
+    a, b = (chain.maps[0] for chain in chains)
+    if a.offset.shape != b.offset.shape:
         raise ValueError("the two networks have different widths; compare checkpoints of one network")
     lc = [local_complexity(net.frozen(), points, sigma=sigma, good=False).per_point for net in nets]
     samples = Samples({"before": lc[0], "after": lc[1], "x": points.flatten(1).norm(dim=1).cpu().numpy()}, {})
-    a, b = firsts
     assert a.matrix is not None and b.matrix is not None
     dw, db = (b.matrix - a.matrix).norm(dim=1), (b.offset - a.offset).abs()
     w = torch.minimum(a.rows, b.rows)
-    distance = _parameter_distance(nets)
+    distance = _parameter_distance(chains)
     flat, steep = 1 / (sigma * math.sqrt(2 * math.pi)), 1 / (sigma**2 * math.sqrt(2 * math.pi * math.e))
     turned, moved = float((w * dw).sum()), float((w * db).sum())
 
@@ -69,19 +69,18 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     ]  # fmt: skip
 
 
-def _hidden_map(net: Network) -> AffineMap:
+def _shallow_chain(net: Network) -> AffineChain:
     chain = chain_of(net)
     kinds = [site.kind for site in net.sites]
     if chain is None or kinds not in (["relu"], ["leaky_relu"]) or chain.maps[0].matrix is None:
         raise ValueError(f"Prop. 17 is about one hidden layer of ReLU units; this network has {kinds or 'none'}")
-    return chain.maps[0]
+    return chain
 
 
-def _parameter_distance(nets: list[Network]) -> float:
-    """|theta_t - theta_0| over all weights and biases, read off the two affine maps."""
-    chains = [chain_of(net) for net in nets]
+def _parameter_distance(chains: list[AffineChain]) -> float:
+    """|theta_t - theta_0| over all weights and biases, read off the affine maps of two chains."""
     squares = 0.0
-    for a, b in zip(*(chain.maps for chain in chains if chain is not None), strict=True):
+    for a, b in zip(*(chain.maps for chain in chains), strict=True):
         assert a.matrix is not None and b.matrix is not None
         squares += float((a.matrix - b.matrix).square().sum() + (a.offset - b.offset).square().sum())
     return math.sqrt(squares)
