@@ -164,8 +164,8 @@ def _draw(findings: Findings) -> "Figure":
             xlabel="training loss",
             ylabel=name if name.islower() and name != "clean" else f"{name} accuracy",
         )
-    axes[0].set_yscale("log")
-    axes[0].legend(frameon=False, fontsize="small")
+    axes[0].set_ylim(bottom=0)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
     return figure
 
 
