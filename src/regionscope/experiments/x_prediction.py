@@ -167,7 +167,7 @@ def _draw(findings: Findings) -> "Figure":
             axes[k].hlines(rows, *np.quantile(resampled, (0.025, 0.975), axis=0), color="#2a7fc1")
             axes[k].plot(found, rows, "o", color="#2a7fc1")
         axes[k].axvline(0.0, color="0.6", lw=0.8, zorder=1)
-        axes[k].set(yticks=rows, xlim=(-1, 1), xlabel=f"rank correlation with {outcome}")
+        axes[k].set(yticks=rows, xlim=(-1, 1), xlabel=f"rank correlation with\n{outcome}")
         axes[k].set_yticklabels(PREDICTORS if k == 0 else [""] * len(PREDICTORS))
         axes[k].invert_yaxis()
         axes[2 + k].plot(whole[JUDGED], whole[outcome], ".", color="0.8", label="not fitted")
