@@ -173,7 +173,8 @@ def _draw(findings: Findings) -> "Figure":
         right.plot(EDGES[1:], arrays["lengths"][k, :-1], color=colour, label=f"step {steps[k]:,.0f}")
         right.plot(EDGES[1:], arrays["areas"][k, :-1], color=colour, ls=":")
     right.set(xlabel="distance / half-side", ylabel="share within (dotted: of area)", xlim=(0, 0.5), ylim=(0, 1))
-    right.legend(frameon=False, fontsize="small", loc="lower right")
+    for ax in (left, middle, right):  # lines go everywhere in a panel
+        ax.legend(frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
 
 
