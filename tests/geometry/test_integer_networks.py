@@ -14,6 +14,7 @@ from rational_subdivision import Vector, breakpoints, centre, segment_subdivisio
 from torch import Tensor
 
 import regionscope as rs
+from regionscope.geometry import swept
 from regionscope.geometry.budget import Budget
 
 PLANES = LINES = 300
@@ -94,6 +95,15 @@ def test_planes_in_tiny_blocks_have_the_cells_of_exact_arithmetic(seed: int, mon
     monkeypatch.setattr(Budget, "room", property(lambda self: (5000, 9000, 20000)[seed % 3]))
     monkeypatch.setattr(Budget, "check", lambda self, widest: None)
     check("plane", seed)
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize("seed", range(1, PLANES, 8))
+def test_cells_are_those_of_exact_arithmetic_if_slopes_are_told_at_every_site(
+    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swept, "GROWN", 0.0)
+    check(kind, seed)
 
 
 @pytest.mark.parametrize("seed", range(LINES))

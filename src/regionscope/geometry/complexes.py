@@ -164,6 +164,15 @@ class Complex(Protocol):
     def inside(self) -> Tensor:
         """A point of input space inside each cell, (cells, entries of an input)."""
 
+    def frames(self) -> tuple[Indices, Floats]:
+        """Two sides of every cell that has an inside: (n, 3) the vertex where they begin and those where they end, and
+        their vectors as columns, (n, 2, 2). Of a line the second ends where it begins, and counts as long as the
+        first."""
+
+    def axes(self, frames: Indices) -> tuple[Tensor, Indices]:
+        """The orthonormal directions (n, dimensions, entries of an input) of the cells with these frames, and their
+        numbers."""
+
     # blocks
 
     def __len__(self) -> int:

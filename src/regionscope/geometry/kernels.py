@@ -213,15 +213,13 @@ def hand_on(doubt, law):
 
 
 @njit(cache=True, nogil=True)
-def open_signs(vertices, rule, ties, opened, limit):
-    """The vertices and boundaries whose signs are not proved, (n, 2), the first `limit` of them."""
+def open_signs(vertices, rule, ties, opened):
+    """The vertices and boundaries whose signs are not proved, (n, 2), where so many are `opened`."""
     values, doubt = vertices.values, vertices.doubt
     breakpoints, rows, law = rule.breakpoints, rule.rows, rule.law
-    found, n = np.empty((min(limit, opened.sum()), 2), np.int64), 0
+    found, n = np.empty((opened.sum(), 2), np.int64), 0
     units = values.shape[1]
     for v in np.flatnonzero(opened):
-        if n == len(found):
-            break
         sure = computed(doubt, law, v, 0)
         for t in range(len(breakpoints)):
             slack = 2 * EPS * abs(breakpoints[t])
@@ -230,7 +228,7 @@ def open_signs(vertices, rule, ties, opened, limit):
                 bit = t * units + i
                 if len(ties) and (ties[v, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1):
                     continue
-                if not (z > error or z < -error or (z == 0 and error == 0)) and n < len(found):
+                if not (z > error or z < -error or (z == 0 and error == 0)):
                     found[n, 0], found[n, 1] = v, t * units + i
                     n += 1
     return found[:n]

@@ -58,6 +58,7 @@ from regionscope.tracing.steps import Step, Value
 from regionscope.types import Floats, Indices
 
 aten = torch.ops.aten
+REMEMBERED = 1 << 25  # remainders of constants that are kept, as the same primes come again
 
 
 @dataclass(frozen=True)
@@ -398,8 +399,22 @@ class Exact:
         tensors = {i: c for i, c in self.constants.items() if isinstance(c, Tensor) and c.is_floating_point()}
         return {i: Dyadics.of(c) for i, c in tensors.items()}
 
+    @cached_property
+    def _remainders(self) -> dict[tuple[int, int], Tensor]:
+        """Constants modulo primes that were asked for: primes are below 2^24, which float32 holds."""
+        return {}
+
     def _constants(self, program: Program, p: int) -> dict[int, Tensor]:
-        return {i: self._dyadics[i].modulo(p) for i in program.constants if i in self._dyadics}
+        return {i: self._constant(i, p) for i in program.constants if i in self._dyadics}
+
+    def _constant(self, number: int, p: int) -> Tensor:
+        known = self._remainders
+        if (number, p) in known:
+            return known[number, p].double()
+        found = self._dyadics[number].modulo(p)
+        if p < 1 << 24 and found.numel() + sum(rest.numel() for rest in known.values()) <= REMEMBERED:
+            known[number, p] = found.float()
+        return found
 
 
 def _coefficients(values: Integers) -> tuple[Integers, Integers, Integers]:

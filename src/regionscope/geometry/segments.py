@@ -199,6 +199,24 @@ class Segments:
         segment = np.minimum(self.segment, np.maximum(len(self.points) - 2, 0))
         return self._at(segment, middle - (segment - first))
 
+    def frames(self) -> tuple[Indices, Floats]:
+        """The pieces."""
+        begin = self._with_length
+        end = self.chain.after[begin]
+        length = self.chain.stretch[begin] * (self.chain.place[end] - self.chain.place[begin])
+        return np.stack([begin, end, begin], axis=1), length[:, None, None] * np.eye(2)
+
+    def axes(self, frames: Indices) -> tuple[Tensor, Indices]:
+        """The directions of the segments that pieces are on."""
+        piece = self._with_length[frames]
+        along = self.points[self.segment[piece] + 1] - self.points[self.segment[piece]]
+        return (along / along.norm(dim=1, keepdim=True))[:, None], piece
+
+    @property
+    def _with_length(self) -> Indices:
+        """The pieces that have one."""
+        return np.flatnonzero((self.chain.after >= 0) & (self.chain.stretch > 0))
+
     # exact arithmetic
 
     def exact_points(self) -> tuple[Callable[[Indices, int], Tensor], Callable[[], Grid]]:

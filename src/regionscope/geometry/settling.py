@@ -24,7 +24,7 @@ from regionscope.tracing.network import Network, Tournament, as_rows
 from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats, Indices, Ints
 
-ASKED_AT_ONCE = 1 << 18  # signs of one site that are written down to be settled; the rest is counted
+ASKED_AT_ONCE = 1 << 18  # signs that are settled together; of new vertices of a site no more, the rest is counted
 WORK = 4e12  # products in exact arithmetic that one sweep may spend
 PLACING = 0.01  # of that at most, to put vertices where they are: what they are the corners of is known without
 
@@ -294,20 +294,24 @@ def _settle_vertices(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut) -> 
 
     A look at the slopes that a unit has around a vertex often decides, where norms of the network did not.
     """
-    opened = int(cut.opened.sum())
-    if opened == 0:
-        return 0, 0
-    vertex, boundary = kernels.open_signs(cut.vertices, cut.rule, cut.ties, cut.opened, ASKED_AT_ONCE).T
-    units = cut.values.shape[1]
-    unit, level = boundary % units, cut.rule.breakpoints[boundary // units]
-    away = cut.values[vertex, unit] - level
-    clear = np.abs(away) > cells.local_bounds(vertex, unit, cut) + 2 * EPS * np.abs(level)
-    signs = np.where(clear, np.sign(away), UNSETTLED).astype(np.int8)
-    rest = np.flatnonzero(~clear)
-    if len(rest) and judge.may_settle(cut.boundaries):
-        signs[rest] = judge.signs(maps, cut, cells.corners(vertex[rest], judge.boundaries), boundary[rest])
-    cut.set_signs(vertex, boundary, signs)
-    return opened - int(clear.sum()), opened - int((signs != UNSETTLED).sum())
+    unclear, unproved = 0, 0
+    if not cut.opened.any():
+        return unclear, unproved
+    behind = np.cumsum(cut.opened) // ASKED_AT_ONCE
+    for part in np.unique(behind[cut.opened > 0]):
+        some = np.where(behind == part, cut.opened, 0).astype(np.int32)
+        vertex, boundary = kernels.open_signs(cut.vertices, cut.rule, cut.ties, some).T
+        units = cut.values.shape[1]
+        unit, level = boundary % units, cut.rule.breakpoints[boundary // units]
+        away = cut.values[vertex, unit] - level
+        clear = np.abs(away) > cells.local_bounds(vertex, unit, cut) + 2 * EPS * np.abs(level)
+        signs = np.where(clear, np.sign(away), UNSETTLED).astype(np.int8)
+        rest = np.flatnonzero(~clear)
+        if len(rest) and judge.may_settle(cut.boundaries):
+            signs[rest] = judge.signs(maps, cut, cells.corners(vertex[rest], judge.boundaries), boundary[rest])
+        cut.set_signs(vertex, boundary, signs)
+        unclear, unproved = unclear + len(rest), unproved + int((signs == UNSETTLED).sum())
+    return unclear, unproved
 
 
 def exact_pieces(

@@ -170,6 +170,17 @@ class Subdivision:
         offsets, corners, _ = self.loops()
         return self.planes.points(mean_corners(self.mesh.xy, offsets, corners), self.polygon)
 
+    def frames(self) -> tuple[Indices, Floats]:
+        """The two sides of every cell that span most."""
+        mesh = self.mesh
+        corners = traversals.largest_corners(mesh.xy, mesh.start, mesh.origin, mesh.after)
+        places = mesh.xy[corners]
+        return corners, (places[:, 1:] - places[:, :1]).transpose(0, 2, 1)
+
+    def axes(self, frames: Indices) -> tuple[Tensor, Indices]:
+        """Those of the planes that cells are on."""
+        return self.planes.axes[self.polygon[frames]], frames
+
     # tournaments
 
     def merge(self, over: Finish) -> Merged:

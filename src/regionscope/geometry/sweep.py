@@ -180,6 +180,7 @@ def _carried(
             if size > budget.room and not together and (parts := block.split(_parts(size, budget))):
                 return parts
             swept.advance(part, known, boundaries[number - 1].site if number else None, law)
+            swept.tell_slope(cells, part, law, number)
             block.advanced = True
         for _ in range(site.count + 1):  # passes
             cut, following = swept.look(part, law, site, known == (0,))

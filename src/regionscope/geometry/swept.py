@@ -12,7 +12,7 @@ from torch import Tensor
 from regionscope.geometry import kernels, settling, traversals
 from regionscope.geometry.adjoints import Adjoints
 from regionscope.geometry.bases import Basis
-from regionscope.geometry.complexes import Cut, Outcome, Start
+from regionscope.geometry.complexes import Complex, Cut, Outcome, Start
 from regionscope.geometry.laws import Law, route
 from regionscope.geometry.lineage import Among, Lineage
 from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, packed_bits
@@ -27,12 +27,14 @@ from regionscope.geometry.predicates import (
     MOVED,
     NORM,
     ORTHONORMAL,
+    SHIFT,
     VALUE,
     words,
 )
 from regionscope.geometry.rounding import Spread
 from regionscope.geometry.rows import ENTRIES_AT_ONCE, Rows, enlarged, usual_room
 from regionscope.geometry.settling import Judge
+from regionscope.geometry.slopes import followed_slopes, told_slope
 from regionscope.geometry.standings import Standings
 from regionscope.geometry.summed import Summed
 from regionscope.machine import points_at_once, threads_for
@@ -40,6 +42,7 @@ from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Indices, Words
 
+GROWN = 8.0  # by so much a bound on slopes may grow before they are looked at
 COMPARISONS = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "sign", "argmax", "argmin", "nan_to_num"})  # lose NaN
 
 
@@ -70,6 +73,8 @@ class Swept:
         self._directions = start.directions
         self._drift = MOST_TURNS * INTERPOLATION * start.largest
         self._slope = np.full(2, 1 + ORTHONORMAL)  # at most how fast the state changes along the plane, and usually
+        self._told: float | None = None  # the same of the state that enters the next site, as its values tell
+        self._grown = 1.0  # by what norms have let it grow since it was told
         self._standings = Standings()
         self._done: Words | None = None  # boundaries of the site that cuts, which have cut in earlier passes
         self._chosen: Words | None = None  # those that cut in this one, if not all do
@@ -172,6 +177,8 @@ class Swept:
         is."""
         before, following = self._first_slopes(part, law) if first else (self._slope, self._slope * law.state.gain)
         self._slope = before
+        if self._told is not None:
+            following = np.minimum(following, self._told)
         if self.summed is not None:
             self.summed = self._look_at_rows(self.summed, law)
         labels = np.arange(boundaries.count, dtype=np.int32) + np.int32(boundaries.first)
@@ -259,7 +266,29 @@ class Swept:
     def _steep(self, law: Law) -> Floats:
         """At most how fast each unit changes along the plane, and usually, (2, units)."""
         steep: Floats = law.rows * (law.row.gain * self._slope)[:, None]
+        steep = steep if self._told is None else np.minimum(steep, self._told)
         return steep if self.summed is None else np.minimum(steep, self.summed.basis.steepness)
+
+    def tell_slope(self, cells: Complex, part: Program, law: Law, number: int) -> None:
+        """Look how fast the state that enters a site changes, if norms have let that grow much since the last look."""
+        self._told = None
+        if number == 0 or self.summed is not None or law.unknown is not None or law.passes:
+            return
+        self._grown *= float(law.state.gain[0])
+        if not self._grown > GROWN:
+            return
+        doubt, loose = self.doubt[: self.vertices], float(self._slope[0] * law.state.gain[0])
+        error = sum(kernels.sure_errors(doubt, self._numbers(spread)) for spread in (law.whole, law.others))
+        tables = [rows.table(self.vertices) for rows in self.state]
+
+        def followed(frames: Indices) -> Floats:
+            axes, chosen = cells.axes(frames)
+            choices = self.lineage.pieces(self.boundaries, chosen)
+            laws = route(self.net, self.boundaries).laws[: number + 1]
+            return followed_slopes(self.net, laws, part.outputs, axes, choices)
+
+        self._told = told_slope(cells, tables, error, doubt[:, SHIFT] + self._drift, loose, followed)
+        self._grown = 1.0
 
     def _numbers(self, spread: Spread) -> Floats:
         """What compiled kernels know of a law."""

@@ -91,6 +91,39 @@ def sites_and_units(labels, firsts, units):
 
 
 @njit(cache=True, nogil=True)
+def largest_corners(xy, start, origin, after):
+    """The corner of each cell whose two sides span most: it, the one after and the one before it, (cells, 3)."""
+    found = np.empty((len(start), 3), np.int64)
+    for cell in range(len(start)):
+        h, most = start[cell], -1.0
+        while True:
+            v, a = origin[h], origin[after[h]]
+            b = origin[after[after[h]]]
+            area = abs((xy[v, 0] - xy[a, 0]) * (xy[b, 1] - xy[a, 1]) - (xy[v, 1] - xy[a, 1]) * (xy[b, 0] - xy[a, 0]))
+            if area > most:
+                most = area
+                found[cell, 0], found[cell, 1], found[cell, 2] = a, b, v
+            h = after[h]
+            if h == start[cell]:
+                break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def add_slope_squares(squares, table, corners, inverse):
+    """Add the squared norm of the slopes that a table has along two axes, from its rows at three corners of cells.
+
+    The inverse (cells, 2, 2) is that of the matrix whose columns are the two sides.
+    """
+    for cell in range(len(corners)):
+        v, a, b = corners[cell]
+        p, q, r, s = inverse[cell, 0, 0], inverse[cell, 0, 1], inverse[cell, 1, 0], inverse[cell, 1, 1]
+        for i in range(table.shape[1]):
+            first, second = table[a, i] - table[v, i], table[b, i] - table[v, i]
+            squares[cell] += (first * p + second * r) ** 2 + (first * q + second * s) ** 2
+
+
+@njit(cache=True, nogil=True)
 def map_norms(xy, values, offsets, corners):
     """Frobenius norms of the affine maps that have these values at the corners of cells, and how wide cells are.
 
