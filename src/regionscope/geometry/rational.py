@@ -58,7 +58,8 @@ from regionscope.tracing.steps import Step, Value
 from regionscope.types import Floats, Indices
 
 aten = torch.ops.aten
-REMEMBERED = 1 << 25  # remainders of constants that are kept, as the same primes come again
+REMEMBERED = 1 << 25  # remainders of constants that are kept, as the same primes come again,
+IN_FLOAT32 = 1 << 24  # as float32, which holds integers up to this
 
 
 @dataclass(frozen=True)
@@ -401,18 +402,23 @@ class Exact:
 
     @cached_property
     def _remainders(self) -> dict[tuple[int, int], Tensor]:
-        """Constants modulo primes that were asked for: primes are below 2^24, which float32 holds."""
+        """Constants modulo primes that were asked for, by their number and the prime."""
         return {}
+
+    @cached_property
+    def _primes_remembered(self) -> int:
+        """Of how many primes there is room for the remainders of all constants."""
+        return REMEMBERED // max(1, sum(d.integers.size for d in self._dyadics.values()))
 
     def _constants(self, program: Program, p: int) -> dict[int, Tensor]:
         return {i: self._constant(i, p) for i in program.constants if i in self._dyadics}
 
     def _constant(self, number: int, p: int) -> Tensor:
-        known = self._remainders
+        known, constants = self._remainders, len(self._dyadics)
         if (number, p) in known:
             return known[number, p].double()
         found = self._dyadics[number].modulo(p)
-        if p < 1 << 24 and found.numel() + sum(rest.numel() for rest in known.values()) <= REMEMBERED:
+        if p < IN_FLOAT32 and len(known) < self._primes_remembered * constants:
             known[number, p] = found.float()
         return found
 
