@@ -60,6 +60,18 @@ def test_one_draw_of_everything_has_the_mean_and_the_gradient_of_many(name: str,
     assert error[0] < 0.06 * many[:, 0].mean()  # it could have told
 
 
+def test_half_of_many_points_are_taken_and_each_as_often_as_any_other() -> None:
+    model, x = narrow(), torch.randn(70, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    x[:20] *= 4  # so that it matters which are taken
+    net = rs.trace(model, x)
+    assert [rs.local_complexity(net, x[:n], differentiable=True).n for n in (5, 32, 40, 64, 70)] == [5, 32, 32, 32, 35]
+    once = torch.stack([value_and_gradient(net, model, x, seed, good=False) for seed in range(300)])
+    many = value_and_gradient(net, model, x, 0, good=False, draws=400, method="jacobian")
+    error = once.std(dim=0) / math.sqrt(len(once))
+    assert ((once.mean(dim=0) - many).abs() <= 5 * error + 0.01 * many.abs() + 1e-12).all()
+    assert error[0] < 0.05 * many[0]
+
+
 def test_goodness_is_what_the_penalty_leaves_out() -> None:
     model = narrow()
     x = torch.randn(3, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64)

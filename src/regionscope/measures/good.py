@@ -88,9 +88,8 @@ def usual_slopes(net: Network) -> list[Tensor]:
             seen[value] = tensor.requires_grad_()
         if not tensor.is_floating_point():
             return None
-        size, side = torch.rand(2, *tensor.shape, generator=generator).to(tensor)
-        scattered: Tensor = tensor * (0.5 + size) * torch.where(side > 0.5, 1.0, -1.0)
-        return scattered
+        drawn = torch.rand(tensor.shape, generator=generator).to(tensor) - 0.5
+        return tensor * (2 * drawn).add_(torch.sign(drawn), alpha=0.5)  # of either sign, from 0.5 to 1.5
 
     def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
         if step.name in PAIRWISE:

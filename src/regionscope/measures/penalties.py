@@ -1,12 +1,13 @@
 """Local complexity as a penalty: an estimate that is cheap, without bias, and carries gradients.
 
-Everything is drawn once. The noise on the biases is the same at all points: one noisy network. Each point has one
-random direction u ~ N(0, I): along it a gradient g has the derivative u.g ~ N(0, |g|^2), whose mean absolute value is
-|g| sqrt(2 / pi). Units through which the output moves where they stand count at all points: one plain backward pass.
-A unit is good, however, if the output moves with it at its breakpoint. How far the two differ is looked at now and
-then, at some of the points, and added in the name of all points and all the times that nobody looked: few units differ,
-so that adds little spread. The mean is the measure's in each of these, and that of the gradient is the gradient of the
-mean, as far as torch sees it: with the patterns of units held fixed.
+Everything is drawn once. Of many points half are taken, others in every call. The noise on the biases is the same at
+all of them: one noisy network. Each point has one random direction u ~ N(0, I): along it a gradient g has the
+derivative u.g ~ N(0, |g|^2), whose mean absolute value is |g| sqrt(2 / pi). Units through which the output moves where
+they stand count at all points: one plain backward pass. A unit is good, however, if the output moves with it at its
+breakpoint. How far the two differ is looked at now and then, at some of the points, and added in the name of all points
+and all the times that nobody looked: few units differ, so that adds little spread. The mean is the measure's in each of
+these, and that of the gradient is the gradient of the mean, as far as torch sees it: with the patterns of units held
+fixed.
 """
 
 import math
@@ -23,6 +24,7 @@ from regionscope.measures.routes import Following
 from regionscope.measures.tangents import Tangent
 from regionscope.tracing.network import Network, as_rows
 
+ALL = 32  # so many points are all taken; of more no fewer, and half
 LOOKS = 0.25  # the share of draws in which goodness is looked at
 LOOKED_AT = 8  # points in such a draw
 LENGTH = math.sqrt(math.pi / 2)  # of a gradient over the mean absolute derivative along a random direction
@@ -43,7 +45,9 @@ class _Met:
 def drawn_once(
     net: Network, points: Tensor, scales: Sequence[float], *, good: bool, density: bool, numbers: Draws, at_once: int
 ) -> Tensor:
-    """What every layer adds to local complexity at each point, (n, layers), from one draw of all that is random."""
+    """What every layer adds to local complexity at the points that are taken, (n, layers), from one draw of all that is
+    random."""
+    points = points[_taken(points, numbers)]
     sigmas = scales if density else [math.inf] * len(scales)
     sites = enumerate(zip(scales, net.sites, strict=True))
     noise = [s * numbers.normal((0, i), points[:1], site.units) for i, (s, site) in sites]
@@ -65,13 +69,21 @@ def drawn_once(
     return torch.cat(layers)
 
 
+def _taken(points: Tensor, numbers: Draws) -> Tensor:
+    """The points of a call at which complexity is looked at, each as likely as any other."""
+    n = len(points)
+    return _spread(n, max(min(n, ALL), n // 2), float(numbers.uniform((4,), points[:1])), points.device)
+
+
 def _picked(points: Tensor, numbers: Draws) -> Tensor:
-    """The points to look at, each as likely as any other; in most draws, none."""
+    """Those of them whose units are looked at closely; in most draws, none."""
     n, share = len(points), float(numbers.uniform((1,), points[:1])) / LOOKS
-    if share >= 1:
-        return torch.empty(0, dtype=torch.long, device=points.device)
-    apart = torch.arange(k := min(n, LOOKED_AT), device=points.device) * n // k
-    return (int(share * n) + apart) % n
+    return _spread(n, 0 if share >= 1 else min(n, LOOKED_AT), share, points.device)
+
+
+def _spread(n: int, k: int, share: float, device: torch.device) -> Tensor:
+    """The numbers of k out of n, evenly apart, from this share of them on."""
+    return (int(share * n) + torch.arange(k, device=device) * n // max(k, 1)) % n
 
 
 def _one_pass(net: Network, x: Tensor, u: Tensor, noise: list[Tensor], good: bool) -> list[_Met]:
