@@ -12,6 +12,7 @@ Pieces = list[tuple[Fraction | Tensor, Fraction]]  # slope and offset of each, f
 
 ONE, NOTHING = Fraction(1), Fraction(0)
 IDENTITY = (ONE, NOTHING)
+RELU: Pieces = [(NOTHING, NOTHING), IDENTITY]
 
 
 def pieces(step: Step, constants: Mapping[int, Any]) -> Pieces | None:
@@ -22,7 +23,7 @@ def pieces(step: Step, constants: Mapping[int, Any]) -> Pieces | None:
     given = {p.name: p.default_value for p in step.operation._schema.arguments if p.has_default_value()} | step.named
     match step.name:
         case "relu":
-            return [(NOTHING, NOTHING), IDENTITY]
+            return RELU
         case "leaky_relu":
             return joined((Fraction(given["negative_slope"]), NOTHING), IDENTITY)
         case "_prelu_kernel":

@@ -47,7 +47,7 @@ from regionscope.geometry.modular import (
     remainder,
     remainders,
 )
-from regionscope.geometry.pieces import Pieces, pieces
+from regionscope.geometry.pieces import RELU, Pieces, pieces
 from regionscope.geometry.rounding import NORMS, NUMBERS, norm_constants
 from regionscope.machine import points_at_once
 from regionscope.tracing.activations import PAIRWISE
@@ -68,6 +68,7 @@ class Modular:
 
     p: int
     constants: Known  # as they are
+    norms: Mapping[int, tuple[Dyadics, Dyadics]]  # factor and shift of each channel, by what batch norms make
     choices: Mapping[int, Tensor]
 
     def __call__(self, step: Step, values: Known, shapes: Shapes) -> list[Any]:
@@ -78,7 +79,7 @@ class Modular:
             return [self.bent(step, values, found)]
         if name in NORMS:
             x = values[step.named["input"].index]
-            factor, shift = (remainders(c, self.p) for c in norm_constants(step, self.constants))
+            factor, shift = (numbers.modulo(self.p) for numbers in self.norms[step.results[0]])
             shape = (-1, *[1] * (x.dim() - 3))
             return [reduced(reduced(x * factor.reshape(shape), self.p) + shift.reshape(shape), self.p), *rest]
         if name in AVERAGES:
@@ -146,8 +147,10 @@ class Modular:
 
     def bent(self, step: Step, values: Known, found: Pieces) -> Tensor:
         """Each unit on the piece that was chosen."""
-        x = values[step.named["self"].index]
+        x: Tensor = values[step.named["self"].index]
         chosen = self.choices[step.results[0]].reshape(x.shape) if len(found) > 1 else torch.zeros_like(x)
+        if found == RELU:
+            return x * chosen
         result = torch.zeros_like(x)
         for number, (slope, offset) in enumerate(found):
             factor = remainders(slope, self.p) if isinstance(slope, Tensor) else remainder(slope, self.p)
@@ -369,7 +372,7 @@ class Exact:
     ) -> list[Tensor]:
         """The outputs of a part of the program modulo p, given what it starts from and the piece of every unit."""
         constants = self._constants(part, p)
-        return part.resume({**known, **constants}, act=Modular(p, self.constants, choices))
+        return part.resume({**known, **constants}, act=Modular(p, self.constants, self._norms, choices))
 
     @property
     def at_once(self) -> int:
@@ -399,6 +402,16 @@ class Exact:
     def _dyadics(self) -> dict[int, Dyadics]:
         tensors = {i: c for i, c in self.constants.items() if isinstance(c, Tensor) and c.is_floating_point()}
         return {i: Dyadics.of(c) for i, c in tensors.items()}
+
+    @cached_property
+    def _norms(self) -> dict[int, tuple[Dyadics, Dyadics]]:
+        """Factor and shift of batch norms that can be had exactly."""
+        found = {}
+        for step in self.program.steps:
+            if step.name in NORMS and self.has(step.results[0]):
+                factor, shift = norm_constants(step, self.constants)
+                found[step.results[0]] = Dyadics.of(factor), Dyadics.of(shift)
+        return found
 
     @cached_property
     def _remainders(self) -> dict[tuple[int, int], Tensor]:
