@@ -123,8 +123,12 @@ def noisy_densities(
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
         for x in points.split(together):
             rounds = _all_rounds(quick, x, scales, usual.get(id(net)), density, pairs, numbers) if quick else [
-                _one_round(route, x, scales, usual.get(id(route.net)), density, antithetic, number, numbers, at_once)
-                for number, route in enumerate(routes)
+                found
+                for group in _groups_of(routes, max(1, at_once // len(x)))
+                for found in _some_rounds(
+                    routes[group[0]], x, scales, usual.get(id(routes[group[0]].net)), density, antithetic, group,
+                    numbers, at_once,
+                )
             ]  # fmt: skip
             layers.append(torch.stack([net.by_layer(one) for one in rounds]))
             units += [torch.stack(rounds).mean(dim=0)] if per_unit else []
@@ -156,16 +160,33 @@ def _routes_of(
     return [Route(one, chosen_directions(one, along.method, len(along.vectors))) for one in noisy]
 
 
-def _one_round(
+def _groups_of(routes: Sequence[Route], most: int) -> list[range]:
+    """The numbers of rounds, in order, in groups that go the same way together, so many at most."""
+    groups = list[range]()
+    for number, route in enumerate(routes):
+        if groups and len(groups[-1]) < most and routes[groups[-1][0]] is route:
+            groups[-1] = range(groups[-1].start, number + 1)
+        else:
+            groups.append(range(number, number + 1))
+    return groups
+
+
+def _some_rounds(
     route: Route, x: Tensor, scales: list[float], usual: list[Tensor] | None, density: bool, antithetic: bool,
-    number: int, numbers: Draws, at_once: int,
-) -> Tensor:  # fmt: skip
-    """What every unit adds to f at points x, (n, units), for one draw of the noise and its opposite.
+    group: range, numbers: Draws, at_once: int,
+) -> list[Tensor]:  # fmt: skip
+    """What every unit adds to f at points x, (n, units), for a draw of the noise in each round, and its opposite.
 
     With the `usual_slopes` of the network, only good units do.
     """
-    noise, chosen = _drawn(route.net, x, scales, number, numbers)
-    vectors = None if route.along.exact else route.along.drawn(x, (number, len(noise)), numbers)  # (n, r, d)
+    n, drawn = len(x), [_drawn(route.net, x, scales, number, numbers) for number in group]
+    noise = [torch.cat(site) for site in zip(*(noises for noises, _ in drawn), strict=True)]  # round by round
+    chosen = torch.cat([uniform for _, uniform in drawn])
+    keys = [(number, len(noise)) for number in group]
+    vectors = (
+        None if route.along.exact else torch.cat([route.along.drawn(x, key, numbers) for key in keys])
+    )  # (n, r, d)
+    x = torch.cat([x] * len(group))
     if antithetic:  # both sides together, one after the other
         noise, chosen = [torch.cat([d, -d]) for d in noise], torch.cat([chosen[:, ::2], chosen[:, 1::2]])
         x, vectors = torch.cat([x, x]), None if vectors is None else torch.cat([vectors, vectors])
@@ -177,7 +198,7 @@ def _one_round(
         parts.append(unit_densities(route, x[rows], scales, [d[rows] for d in noise], density, along))
     weights = [torch.cat(site)[order.argsort()] for site in zip(*parts, strict=True)]
     found = _summed(weights) if usual is None else _good_sums(route.net, x, noise, weights, chosen, usual)
-    return found.view(2 if antithetic else 1, -1, found.shape[1]).mean(dim=0)
+    return list(found.view(2 if antithetic else 1, len(group), n, found.shape[1]).mean(dim=0))
 
 
 def _all_rounds(
