@@ -8,10 +8,10 @@ import pytest
 import torch
 from cases import CASES, case, mlp
 from oracles import naive_graph_sizes
-from torch import nn
+from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.measures.neighbourhoods import random_frame
+from regionscope.measures.neighbourhoods import Bundle, random_frame
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n != "line_input"])  # a line has one direction
@@ -84,6 +84,29 @@ def test_a_collapsed_layer_has_no_extent_and_no_defect() -> None:
     result = rs.neighbourhood_deformation(model, torch.zeros(2, 3).double(), radius=0.1, directions=3)
     assert result.eccentricity[:, 1].tolist() == result.defect[:, 1].tolist() == [0, 0]
     assert result.warning is None
+
+
+@pytest.mark.parametrize(("radius", "again"), [(0.3, False), (1e-3, True)])
+def test_large_neighbourhoods_are_not_evaluated_again_in_float64(
+    radius: float, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 3)
+    )
+    x, asked, precisely = torch.randn(3, 1, 8, 8), list[float](), Bundle.precisely
+
+    def told(self: Bundle, which: Tensor | slice, r: float) -> Bundle:
+        asked.append(r)
+        return precisely(self, which, r)
+
+    frame = np.eye(64)[:20]
+    direct = rs.neighbourhood_deformation(model, x[:1], radius=radius, frame=frame)
+    monkeypatch.setattr(Bundle, "precisely", told)
+    found = rs.boundary_crossings(model, x, radius=radius, frame=frame).deformation
+    assert found is not None and bool(asked) == again
+    np.testing.assert_allclose(found.eccentricity, direct.eccentricity, rtol=1e-4)
+    np.testing.assert_allclose(found.defect, direct.defect, atol=1e-3)
 
 
 def test_crossings_report_the_deformation_of_every_sixty_fourth_point() -> None:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from regionscope.tracing.operations import bend
 from regionscope.tracing.program import Program
 from regionscope.types import Floats
 
+COARSE = 1 << 13  # roundings of a point: with a radius of so many, distances are told in any dtype
 FEW = 8  # directions; with fewer, it is not worth it to pick the products that are needed,
 MANY = 0.05  # nor if more than this share of the units of the first layer switch
 
@@ -124,16 +126,20 @@ class Bundle:
             yield plain.chosen(slice(start, start + self.at_once))
 
     def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Extent]:
-        """Every site at the vertices x ± r v_p, and perhaps x; `watched` in float64, as near values are compared."""
-        values: Iterable[Tensor] = [torch.empty(0)] * len(self.passage.sites)
-        if len(self.points[watched]):
-            values = (v for _, v in self.precisely(watched, radius).embedded(radius))
-        if self.passage.layers:
-            ends: Iterable[tuple[Floats, Floats]] = zip(*self.told(radius), strict=True)
+        """Every site at the vertices x ± r v_p, and perhaps x; those `watched` in float64 if rounding may matter."""
+        P, some = self.frames.shape[1], self.points[watched]
+        if len(some) and (self.passage.layers or not _is_coarse(radius, some)):
+            values: Iterable[Tensor] = (v for _, v in self.precisely(watched, radius).embedded(radius))
         else:
-            ends = (extremes(v) for _, v in self.embedded(radius, include_centre=include_centre))
-        for site, (low, high), vertices in zip(self.passage.sites, ends, values, strict=True):
-            yield Extent(site, low, high, vertices)
+            values = repeat(torch.empty(0))
+        if self.passage.layers:
+            ends = zip(*self.told(radius), strict=True)
+            for site, (low, high), near in zip(self.passage.sites, ends, values, strict=False):
+                yield Extent(site, low, high, near)
+            return
+        for (site, vertices), near in zip(self.embedded(radius, include_centre=include_centre), values, strict=False):
+            watched_here = vertices[watched, : 2 * P].double() if len(some) and not len(near) else near
+            yield Extent(site, *extremes(vertices), watched_here)
 
     def switching(self, radius: float) -> float:
         """The share of the units behind the head that switch."""
@@ -234,6 +240,12 @@ def is_lost(radius: float, points: Tensor) -> bool:
         return False
     check_resolved(radius, points)
     return points.dtype is not torch.float64
+
+
+def _is_coarse(radius: float, points: Tensor) -> bool:
+    """Whether a neighbourhood of points (n, ...) is so large that rounding is nothing beside distances in it."""
+    size = max(1.0, float(points.flatten(1).norm(dim=1).max()))
+    return radius >= COARSE * torch.finfo(points.dtype).eps * size
 
 
 def _own_frames(
