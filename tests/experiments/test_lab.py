@@ -2,15 +2,15 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import forked
 
 from regionscope.engines.tasks import TasksFailed
 from regionscope.experiments.lab import Lab, Measurement
@@ -77,35 +77,26 @@ def test_a_run_of_another_version_is_not_taken_for_this_one(tmp_path: Path) -> N
         lab.run(SMALL)
 
 
-MAIN = """
-import sys
-from pathlib import Path
-from regionscope.experiments.lab import Lab
-from regionscope.training.config import Training
-
-if __name__ == "__main__":
-    training = Training(size=100, test_size=50, depth=1, width=6, steps=1500, records=8, measures=())
-    Lab(Path(sys.argv[1]), sys.argv[2]).run(training)
-"""
+LONG = Training(size=100, test_size=50, depth=1, width=6, steps=1500, records=8, measures=())
 
 
-def _started(folder: Path, engine: str) -> "subprocess.Popen[bytes]":
-    """A process that trains into a folder."""
-    folder.mkdir(exist_ok=True)
-    (folder / "main.py").write_text(MAIN)
-    path = os.pathsep.join(filter(None, sys.path))
-    command = [sys.executable, str(folder / "main.py"), str(folder), engine]
-    return subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
-    )  # fmt: skip
+def _trains(folder: str, engine: str) -> None:
+    """What a process does that trains into a folder."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    Lab(Path(folder), engine).run(LONG)
+
+
+def _ended(process: BaseProcess) -> int | None:
+    process.join(300)
+    return process.exitcode
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run that nobody stopped."""
     folder = tmp_path_factory.mktemp("whole")
-    assert _started(folder, "serial").wait(timeout=300) == 0
+    assert _ended(forked(_trains, str(folder), "serial")) == 0
     return runs_in(folder)[0]
 
 
@@ -121,15 +112,16 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_training_that_is_stopped_goes_on_with_equal_results(
     tmp_path: Path, whole: Run, engine: str, number: signal.Signals
 ) -> None:
-    process = _started(tmp_path, engine)
+    process = forked(_trains, str(tmp_path), engine)
     while not list(tmp_path.glob("runs/*/steps/000000001")):
-        assert process.poll() is None
+        assert process.is_alive()
         time.sleep(0.02)
-    process.send_signal(number)
-    assert process.wait(timeout=300) != 0
+    assert process.pid is not None
+    os.kill(process.pid, number)
+    assert _ended(process) not in (0, None)
     (stopped,) = runs_in(tmp_path)
     assert stopped.status["state"] != "finished"
-    assert _started(tmp_path, engine).wait(timeout=300) == 0
+    assert _ended(forked(_trains, str(tmp_path), engine)) == 0
     (again,) = runs_in(tmp_path)
     assert _recorded(again) == _recorded(whole)
 

@@ -67,7 +67,9 @@ def in_processes(tasks: Tasks, workers: int | None = None) -> Generator[Ended, N
                     else:
                         yield Ended(place, error=WorkerLost(f"its process ended {TRIES} times without a result"))
         finally:
-            _end([*idle, *(pool for _, _, pool in running.values())])
+            _end([pool for _, _, pool in running.values()])
+            for pool in idle:
+                pool.shutdown()
 
 
 def _pool(threads: int) -> ProcessPoolExecutor:
@@ -91,14 +93,18 @@ def _begin(threads: int) -> None:
 def _end(pools: Sequence[ProcessPoolExecutor]) -> None:
     """End workers, in the middle of a task too: what they write is whole or absent."""
     processes = [process for pool in pools for process in (pool._processes or {}).values()]
+    managers: list[Any] = [pool._executor_manager_thread for pool in pools]
+    for pool in pools:
+        pool.shutdown(wait=False, cancel_futures=True)  # a training that is told to stop ends, and its worker with it
     for process in processes:
         process.terminate()
     deadline = time.monotonic() + GRACE
     for process in processes:
         process.join(max(0.0, deadline - time.monotonic()))
         process.kill()
-    for pool in pools:
-        pool.shutdown(wait=True, cancel_futures=True)
+    for manager in managers:
+        if manager is not None:
+            manager.join()
 
 
 @contextmanager
