@@ -14,6 +14,7 @@ from regionscope.tracing.network import Network
 
 TANGENT = 1.5  # forward passes that a tangent of all values costs, beside them
 GRADIENT = 2.0  # that a gradient of an output costs
+ATTACK = 8.0  # that a step of an attack costs: a pass, a gradient, a step within bounds
 PRODUCT = 4.0  # that a product with the Jacobian of the last layer and its transpose costs
 NOISE = 10.0  # that noise on all units and a first look at which are good cost
 LOOK = 2.0  # that a closer look at one unit of a site costs, on average
@@ -78,8 +79,8 @@ def good_effort(net: Network, options: Mapping[str, Any]) -> Effort:
 
 
 def attack_effort(net: Network, options: Mapping[str, Any]) -> Effort:
-    """Of `robust_accuracy`: a pass and a gradient a step."""
-    return Effort(2 + GRADIENT * options["steps"] * options["restarts"])
+    """Of `robust_accuracy`, at a point at which nothing succeeds."""
+    return Effort(2 + ATTACK * options["steps"] * options["restarts"])
 
 
 def regions_effort(net: Network, options: Mapping[str, Any]) -> Effort:
