@@ -18,7 +18,7 @@ demo: $(READY)
 
 # types are checked beside the tests: alone they would leave a core without work
 test: style browser
-	$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) || { wait $$types; exit 1; }; wait $$types
+	$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal || { wait $$types; exit 1; }; wait $$types
 
 check: style
 	$(BIN)/mypy
@@ -32,7 +32,7 @@ format: $(DEV)
 	$(BIN)/ruff format .
 
 coverage: $(DEV)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/run.py
