@@ -36,6 +36,18 @@ def test_a_comparison_says_which_steps_it_leaves_out_and_what_is_a_mean(capsys: 
     ]
 
 
+def test_a_comparison_says_which_runs_repeat_a_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 4)):
+        recorded(f"runs/{name}", 2, seed)
+    said = "not counted, since another run has the same settings and seed: runs/b\n"
+    app(["compare", "--column", "loss"])
+    shown = capsys.readouterr().out
+    assert said in shown and "the mean of 2 seeds" in shown and "3 seeds" not in shown
+    app(["compare", "--column", "loss", "--json"])
+    printed = capsys.readouterr()
+    assert printed.err == said and json.loads(printed.out)[0]["2 seeds/stderr"] == 2.0
+
+
 def test_a_comparison_is_drawn_or_written_as_rows(capsys: pytest.CaptureFixture[str]) -> None:
     recorded("runs/0", 3, 0)
     app(["compare", "--column", "loss", "--out", "loss.csv"])
