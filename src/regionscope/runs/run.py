@@ -238,6 +238,15 @@ class Run(Facts):
         lost = [name for name in record.planes if not (folder / "planes" / f"{name}.npz").is_file()]
         return f"{folder / 'planes' / lost[0]}.npz is not there" if lost else None
 
+    @property
+    def failures(self) -> dict[str, list[int]]:
+        """What could not be measured, such as "train/local_rank", and at which steps; why is in `errors` of a record."""
+        found: dict[str, list[int]] = {}
+        for step in self._whole_steps():
+            for what in self.read(step).errors:
+                found.setdefault(what, []).append(step)
+        return found
+
     def _whole_steps(self) -> list[int]:
         """The recorded steps that can be read; it is said which cannot."""
         return [step for step in self.steps if self._readable(step)]
