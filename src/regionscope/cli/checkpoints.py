@@ -438,5 +438,5 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
         error = f"{kind_of_error(row['quantity'])} at {row['n']} points"
         kind = f"exact at each of {row['n']} points" if row["exact"] else error
         said = ", ".join(filter(None, [kind, row["options"]]))
-        body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, said])
+        body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}".replace("nan", "?"), *per_layer, said])
     return aligned(body)
