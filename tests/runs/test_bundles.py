@@ -55,7 +55,11 @@ def test_seeds_are_compared_where_all_of_them_recorded(tmp_path: Path) -> None:
 def test_a_seed_that_is_repeated_counts_once(tmp_path: Path) -> None:
     short, long, other = (
         recorded(tmp_path / name, values, seed=seed)
-        for name, values, seed in (("short", {0: 1.0}, 0), ("long", {0: 1.0, 3: 2.0}, 0), ("other", {0: 3.0, 3: 6.0}, 1))
+        for name, values, seed in (
+            ("short", {0: 1.0}, 0),
+            ("long", {0: 1.0, 3: 2.0}, 0),
+            ("other", {0: 3.0, 3: 6.0}, 1),
+        )
     )
     (alone,) = bundled([short, long], "train/boundary_crossings")
     assert (alone.name, alone.paths, alone.repeats) == (str(long.path), (long.path,), (short.path,))

@@ -198,10 +198,10 @@ def test_the_regions_on_a_plane_are_recorded_too(tmp_path: Path) -> None:
 
 def test_a_plane_or_weights_that_were_not_recorded_are_told_with_those_that_were(tmp_path: Path) -> None:
     run = train(replace(SMALL, steps=1, records=2, width=5, measures=(), plane=True), tmp_path / "run")
-    with pytest.raises(FileNotFoundError, match="no plane 'trai' at step 1 of .*run; there are train$"):
+    with pytest.raises(FileNotFoundError, match=r"no plane 'trai' at step 1 of .*run; there are train$"):
         run.plane(1, "trai")
     for read in (lambda: run.plane(7, "train"), lambda: run.weights(7), lambda: run_model(run, 7)):
-        with pytest.raises(FileNotFoundError, match="step 7 was not recorded in .*run; there are 0, 1$"):
+        with pytest.raises(FileNotFoundError, match=r"step 7 was not recorded in .*run; there are 0, 1$"):
             read()
 
 

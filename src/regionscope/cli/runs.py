@@ -139,7 +139,7 @@ def _missing_in_words(run: Run, missing: Mapping[int, str]) -> list[str]:
 
 
 def _failures_in_words(run: Run) -> list[str]:
-    """One line for each of the first few measures that failed: how often, and why at first; and how many more failed."""
+    """One line for each of the first few measures that failed, how often and why at first; and how many more did."""
     failures, records = run.failures, len(run.steps)
     said = [
         f"{run.path}: {what} could not be measured at {len(steps)} of {records} records: "

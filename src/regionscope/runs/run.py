@@ -240,7 +240,7 @@ class Run(Facts):
 
     @property
     def failures(self) -> dict[str, list[int]]:
-        """What could not be measured, such as "train/local_rank", and at which steps; why is in `errors` of a record."""
+        """What could not be measured, such as "train/local_rank", and at which steps; `errors` of a record say why."""
         found: dict[str, list[int]] = {}
         for step in self._whole_steps():
             for what in self.read(step).errors:
