@@ -101,6 +101,20 @@ def test_things_say_in_a_line_and_in_a_table_what_they_are(name: str, tmp_path: 
     assert len(Cells(thing._repr_html_()).text) > 3
 
 
+def test_words_in_lines_are_lines_in_notebooks(tmp_path: Path) -> None:
+    found = rs.phases(range(8), [9, 5, 1, 3, 6, 9, 4, 1])
+    for thing in (rs.trace(network(), POINTS).describe(), found, monitor(tmp_path).cost):
+        assert Cells(thing._repr_html_()).text == [str(thing)] and thing._repr_html_().startswith("<pre>")
+    described = rs.trace(network(), POINTS).describe()
+    assert isinstance(described, str) and repr(described) == str(described) and described.count("\n") > 5
+
+
+def test_inequalities_are_a_list_and_a_table() -> None:
+    found = rs.bounds(network(), POINTS, sigma=0.1)
+    text = Cells(found._repr_html_()).text  # type: ignore[attr-defined]
+    assert isinstance(found, list) and {bound.reference for bound in found} <= set(text)
+
+
 def test_a_certificate_names_what_is_wrong() -> None:
     found = rs.plane_cells(network(), PLANE).verify()
     wrong = replace(found, wrong_inside=3, euler=2, area_error=0.5)

@@ -80,6 +80,8 @@ def test_a_picture_shows_how_points_are_spread_if_there_is_one_layer() -> None:
     ax = found.plot()
     assert sum(bar.get_height() for bar in ax.patches if isinstance(bar, Rectangle)) == 9
     assert np.asarray(ax.lines[0].get_xdata())[0] == pytest.approx(found.mean)
+    near = rs.boundary_distance(network(), POINTS).plot()
+    assert near.get_xlabel().replace("\n", " ") == "distance to the nearest boundary"
     far = rs.boundary_distance(torch.nn.Linear(3, 2), POINTS)
     assert np.isinf(far.per_point).all() and not far.plot().lines, "what is infinitely far has no place"
 

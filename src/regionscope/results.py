@@ -56,15 +56,13 @@ class Estimate:
     def stderr(self) -> float:
         """The standard error of the mean over points, with the error at each point in it.
 
-        Of a single point, the error there; NaN if that is not known, if a point is infinite, or if the points share
-        what was drawn.
+        Of a single point, the error there. NaN, shown as "?", if there is none to tell (how far other points would be
+        from an exact number, one point cannot say), if a point is infinite, or if the points share what was drawn.
         """
         if self.drawn_together or not np.isfinite(self.per_point).all():
             return float("nan")
         if self.n > 1:
             return float(self.per_point.std(ddof=1) / np.sqrt(self.n))
-        if self.exact:
-            return 0.0
         return float("nan") if self.point_stderr is None else float(self.point_stderr[0])
 
     @property

@@ -68,6 +68,18 @@ class Facts(ABC):
         return html_table([[type(self).__name__, ""], *([what, str(value)] for what, value in self._facts().items())])
 
 
+class Text(str):
+    """Words in several lines, shown as lines also where they are the last of a notebook's cell."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
+
+
 def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
     """Write rows as JSON, CSV or Parquet."""
     if path.suffix in (".json", ".csv"):

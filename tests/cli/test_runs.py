@@ -36,6 +36,37 @@ def test_a_comparison_says_which_steps_it_leaves_out_and_what_is_a_mean(capsys: 
     ]
 
 
+def test_a_comparison_says_which_runs_repeat_a_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 4)):
+        recorded(f"runs/{name}", 2, seed)
+    said = "not counted, since another run has the same settings and seed: runs/b\n"
+    app(["compare", "--column", "loss"])
+    shown = capsys.readouterr().out
+    assert said in shown and "the mean of 2 seeds" in shown and "3 seeds" not in shown
+    app(["compare", "--column", "loss", "--json"])
+    printed = capsys.readouterr()
+    assert printed.err == said and json.loads(printed.out)[0]["2 seeds/stderr"] == 2.0
+
+
+def test_the_state_of_a_run_says_what_could_not_be_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    run = rs.Run.create("runs/mine", {})
+    run.record(rs.Record(0))
+    for step in (1, 2):
+        run.record(rs.Record(step, errors={"train/local_rank": f"ValueError: no luck\nat step {step}"}))
+    run.close()
+    app(["status"])
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "runs/mine: train/local_rank could not be measured at 2 of 3 records: ValueError: no luck at step 1"
+    )
+    app(["status", "--json"])
+    assert json.loads(capsys.readouterr().out)[0]["failures"] == {"train/local_rank": [1, 2]}
+    many = rs.Run.create("runs/mine", {}, overwrite=True)
+    many.record(rs.Record(0, errors={f"train/measure{k}": "ValueError: no luck" for k in range(7)}))
+    many.close()
+    app(["status"])
+    assert capsys.readouterr().out.splitlines()[-1] == "runs/mine: 2 more could not be measured"
+
+
 def test_a_comparison_is_drawn_or_written_as_rows(capsys: pytest.CaptureFixture[str]) -> None:
     recorded("runs/0", 3, 0)
     app(["compare", "--column", "loss", "--out", "loss.csv"])

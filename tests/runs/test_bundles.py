@@ -52,6 +52,34 @@ def test_seeds_are_compared_where_all_of_them_recorded(tmp_path: Path) -> None:
         bundled(runs, "mood")
 
 
+def test_a_seed_that_is_repeated_counts_once(tmp_path: Path) -> None:
+    short, long, other = (
+        recorded(tmp_path / name, values, seed=seed)
+        for name, values, seed in (
+            ("short", {0: 1.0}, 0),
+            ("long", {0: 1.0, 3: 2.0}, 0),
+            ("other", {0: 3.0, 3: 6.0}, 1),
+        )
+    )
+    (alone,) = bundled([short, long], "train/boundary_crossings")
+    assert (alone.name, alone.paths, alone.repeats) == (str(long.path), (long.path,), (short.path,))
+    assert alone.stderr is not None and alone.stderr.tolist() == [0.5, 0.5], "what the run recorded, not a spread of 0"
+    (two,) = bundled([short, long, other], "loss")
+    assert two.name == "2 seeds" and two.repeats == (short.path,) and two.mean.tolist() == [4.0, 8.0]
+    np.testing.assert_allclose(np.asarray(two.stderr), [2.0, 4.0])
+
+
+def test_trainings_whose_seed_is_not_known_are_one_if_they_recorded_the_same(tmp_path: Path) -> None:
+    runs = []
+    for name, loss in (("a", 1.0), ("b", 1.0), ("c", 2.0)):  # a monitor's seed is that of its measures
+        run = rs.Run.create(tmp_path / name, {"seed": 0})
+        run.record(rs.Record(0, {"loss": loss}, seconds=len(runs)))
+        run.close()
+        runs.append(rs.Run.open(run.path))
+    (bundle,) = bundled(runs, "loss")
+    assert bundle.paths == (runs[0].path, runs[2].path) and bundle.repeats == (runs[1].path,)
+
+
 def test_compared_runs_are_drawn_with_their_bands_and_options(tmp_path: Path) -> None:
     plt.switch_backend("agg")
     runs = [recorded(tmp_path / f"{k}", {0: k, 3: k + 1.0}, seed=k % 2, width=k // 2) for k in range(3)]

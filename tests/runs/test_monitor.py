@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -151,6 +152,19 @@ def test_a_measure_that_fails_is_recorded_and_training_goes_on(tmp_path: Path) -
     strict = rs.Monitor(network(), {"train": POINTS}, measures=measures, strict=True)
     with pytest.raises(ZeroDivisionError, match="no luck"):
         strict(0)
+
+
+def test_every_run_warns_once_of_a_measure_that_fails_also_at_the_same_line() -> None:
+    def broken(model: nn.Module, x: Tensor) -> float:
+        raise ZeroDivisionError("no luck")
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")  # once a line and text, as Python does where nobody says otherwise
+        for _ in range(2):
+            monitor = rs.Monitor(network(), {"train": POINTS}, measures={"broken": broken})
+            for step in range(3):
+                monitor(step)
+    assert len(told) == 2 and {warning.filename for warning in told} == {__file__}
 
 
 def test_weights_that_are_nan_are_an_error_of_the_measure() -> None:

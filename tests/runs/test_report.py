@@ -10,7 +10,9 @@ from matplotlib.colors import to_rgb
 from torch import nn
 
 import regionscope as rs
+from regionscope.files import write_figure
 from regionscope.plots.style import HUES
+from regionscope.runs import report
 from regionscope.runs.report import _curves_figure, _planes_figure, summary, write_report
 
 
@@ -60,6 +62,16 @@ def test_planes_show_their_images_and_one_legend(run: rs.Run) -> None:
     last = run.plane(run.steps[-1], run.planes(run.steps[-1])[0])
     assert panels[-1].get_title() == f"step {run.steps[-1]:,}: {len(last):,} regions"
     plt.close(figure)
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3, 6])
+def test_titles_of_planes_are_whole(run: rs.Run, panels: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "PLANES", panels)
+    figure = _planes_figure(run)
+    write_figure(figure, tmp_path / "planes.png", dpi=150)
+    plt.close(figure)
+    shades = plt.imread(tmp_path / "planes.png")[..., :3].min(axis=2)
+    assert shades[:2].min() == 1.0 and shades.min() < 0.1, "white above the titles"
 
 
 def test_pictures_are_written_in_the_kinds_asked_for(run: rs.Run, tmp_path: Path) -> None:

@@ -192,6 +192,17 @@ def test_the_regions_on_a_plane_are_recorded_too(tmp_path: Path) -> None:
     cells = run.plane(0, "train", run_model(run, 0))
     assert len(cells) == run.read(0).planes["train"]
     assert cells.verify().holds
+    with pytest.raises(ValueError, match=r"read without their network; .* run\.plane\(step, name, model\)"):
+        run.plane(0, "train").plot(colour="gradient")
+
+
+def test_a_plane_or_weights_that_were_not_recorded_are_told_with_those_that_were(tmp_path: Path) -> None:
+    run = train(replace(SMALL, steps=1, records=2, width=5, measures=(), plane=True), tmp_path / "run")
+    with pytest.raises(FileNotFoundError, match=r"no plane 'trai' at step 1 of .*run; there are train$"):
+        run.plane(1, "trai")
+    for read in (lambda: run.plane(7, "train"), lambda: run.weights(7), lambda: run_model(run, 7)):
+        with pytest.raises(FileNotFoundError, match=r"step 7 was not recorded in .*run; there are 0, 1$"):
+            read()
 
 
 def test_training_leaves_the_global_random_state(tmp_path: Path) -> None:

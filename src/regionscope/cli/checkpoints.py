@@ -33,6 +33,7 @@ from regionscope.cli.places import (
     fitting_plane,
 )
 from regionscope.geometry.forecasts import Forecast
+from regionscope.inequalities.bound import Bounds
 from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
 from regionscope.measures.plans import Planned, planned_bounds, planned_measures, usual_measures
@@ -418,14 +419,11 @@ def _network_and_points(
 
 def _bounds_table(found: list[rs.Bound], terms: bool) -> str:
     """Inequalities as text: left <= right, the ratio and the verdict; below each its terms, if asked for."""
-    rows = [["inequality", "form", "left", "right", "± s.e.", "left/right", "verdict"]]
+    rows: list[tuple[str, ...]] = [Bounds.HEAD]
     for b in found:
-        verdict = f"{b.verdict}: {b.note}" if b.note else b.verdict
-        rows.append(
-            [b.reference, b.kind, f"{b.left:.5g}", f"{b.right:.5g}", f"{b.stderr:.2g}", f"{b.ratio:.3g}", verdict]
-        )
+        rows.append(b.in_words)
         for name, term in b.terms.items() if terms else ():
-            rows.append([f"  {name}", "", f"{term.value:.5g}", "", f"{term.stderr:.2g}", "", ""])
+            rows.append((f"  {name}", "", f"{term.value:.5g}", "", f"{term.stderr:.2g}", "", ""))
     return aligned(rows)
 
 
@@ -438,5 +436,5 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
         error = f"{kind_of_error(row['quantity'])} at {row['n']} points"
         kind = f"exact at each of {row['n']} points" if row["exact"] else error
         said = ", ".join(filter(None, [kind, row["options"]]))
-        body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}", *per_layer, said])
+        body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}".replace("nan", "?"), *per_layer, said])
     return aligned(body)

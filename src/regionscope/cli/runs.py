@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any, Literal
 
 import cyclopts
@@ -34,6 +35,7 @@ from regionscope.training.config import Training
 Picture = Literal["png", "svg", "pdf"]
 USUAL_TRAINING = Training()
 FEW = 5
+LINE = 200  # characters of a reason
 
 
 def train(
@@ -112,6 +114,7 @@ def _say_end(run: Run, output: Output) -> int:
         f"{status['state']} at step {status['step']:,} of {status['steps']:,}: {numbers}",
         f"{len(run.steps)} records in {run.path} ({status.get('monitoring', 'at unknown cost')})",
         *_missing_in_words(run, missing),
+        *_failures_in_words(run),
     ]
     stopped = status["state"] == "stopped"
     goes_on = stopped or missing
@@ -120,7 +123,8 @@ def _say_end(run: Run, output: Output) -> int:
         if goes_on
         else f"see it with: {command_line('report', run.path)}"
     )
-    output.result("\n".join(lines), {"run": run.path, "records": len(run.steps), "missing": sorted(missing), **status})
+    data = {"run": run.path, "records": len(run.steps), "missing": sorted(missing), "failures": run.failures, **status}
+    output.result("\n".join(lines), data)
     return 128 + status["signal"] if stopped else int(bool(missing))
 
 
@@ -132,6 +136,17 @@ def _missing_in_words(run: Run, missing: Mapping[int, str]) -> list[str]:
     """One line for each of the first few records that are missing, and how many more there are."""
     said = [f"{run.path}: step {step} is missing: {why}" for step, why in list(missing.items())[:FEW]]
     return said + ([f"{run.path}: {len(missing) - FEW} more are missing"] if len(missing) > FEW else [])
+
+
+def _failures_in_words(run: Run) -> list[str]:
+    """One line for each of the first few measures that failed, how often and why at first; and how many more did."""
+    failures, records = run.failures, len(run.steps)
+    said = [
+        f"{run.path}: {what} could not be measured at {len(steps)} of {records} records: "
+        + shorten(run.read(steps[0]).errors[what], LINE, placeholder=" …")
+        for what, steps in list(failures.items())[:FEW]
+    ]
+    return said + ([f"{run.path}: {len(failures) - FEW} more could not be measured"] if len(failures) > FEW else [])
 
 
 def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
@@ -162,8 +177,9 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
         steps = [str(now.get("step", "")), str(now.get("steps", ""))]
         body.append([str(folder), state, *steps, str(len(run.steps)), *scores])
         remarks += [f"{folder}: {now['reason']}"] if "reason" in now else []
-        remarks += _missing_in_words(run, missing)
-        data.append({**now, "run": folder, "state": state, "records": len(run.steps), "missing": sorted(missing)})
+        remarks += [*_missing_in_words(run, missing), *_failures_in_words(run)]
+        known = {"run": folder, "state": state, "records": len(run.steps), "missing": sorted(missing)}
+        data.append({**now, **known, "failures": run.failures})
     output.result("\n".join([aligned(body), *remarks]), data)
 
 
@@ -248,6 +264,9 @@ def compare(
     for bundle in found:
         if len(bundle.paths) > 1:
             text.append(f"{bundle.name}: the mean of {len(bundle.paths)} seeds ± its standard error over them")
+    if repeats := [str(path) for bundle in found for path in bundle.repeats]:
+        # a remark, since rows have no place for it
+        output.remark(f"not counted, since another run has the same settings and seed: {', '.join(repeats)}")
     if out is not None and out.suffix in PICTURES:
         matplotlib.use("agg")
         from regionscope.plots.curves import compared_runs

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from regionscope.tables import Facts
+from regionscope.tables import Facts, html_table
 from regionscope.types import Floats
 
 Means = dict[str, Floats]  # quantity -> its mean (), or (layers,); with one point left out at a time, (rows, ...)
@@ -71,6 +71,12 @@ class Bound(Facts):
         """In a word."""
         return {True: "holds", False: "violated", None: "no verdict" if self.note else "undecided"}[self.holds]
 
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """Its row in a table with the head of `Bounds`."""
+        numbers = f"{self.left:.5g}", f"{self.right:.5g}", f"{self.stderr:.2g}", f"{self.ratio:.3g}"
+        return self.reference, self.kind, *numbers, f"{self.verdict}: {self.note}" if self.note else self.verdict
+
     def __repr__(self) -> str:
         return f"Bound({self.form}: {self.left:.5g} <= {self.right:.5g}, {self.verdict})"
 
@@ -87,6 +93,15 @@ class Bound(Facts):
             "ratio": _finite(self.ratio), "holds": self.holds, "stderr": _finite(self.stderr), "terms": terms,
             "note": self.note,
         }  # fmt: skip
+
+
+class Bounds(list[Bound]):
+    """A list of inequalities that is a table in notebooks."""
+
+    HEAD = ("inequality", "form", "left", "right", "± s.e.", "left/right", "verdict")
+
+    def _repr_html_(self) -> str:
+        return html_table([self.HEAD, *(bound.in_words for bound in self)])
 
 
 def _finite(number: float) -> float | None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regionscope.inequalities import complexity_bounds, norm_bounds, region_bounds
-from regionscope.inequalities.bound import Bound, Samples, inequality
+from regionscope.inequalities.bound import Bound, Bounds, Samples, inequality
 from regionscope.inequalities.chains import chain_of
 from regionscope.inequalities.constants import KINDS, constants_of
 from regionscope.inequalities.representation import balanced_cost
@@ -78,7 +78,7 @@ def bounds(
     found += region_bounds.regions_on_lines(net, points, c, draws=draws, generator=generator)
     if net.input_shape == net.output_shape == (1,) and float(points.min()) < float(points.max()):
         found.append(_certificate_row(net, points))
-    return found
+    return Bounds(found)
 
 
 def _certificate_row(net: Network, points: Tensor) -> Bound:

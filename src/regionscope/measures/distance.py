@@ -105,7 +105,7 @@ def boundary_distance(
         f"distance to the nearest boundary ({norm})",
         found.detach().cpu().double().numpy(),
         exact=not bound and net.piecewise_linear,
-        quantity="length (lower bound)" if bound and net.piecewise_linear else "length",
+        quantity="distance to the nearest boundary" + (" (lower bound)" if bound and net.piecewise_linear else ""),
         tensor=found.mean() if differentiable else None,
         site=places,
         nearest_unit=torch.cat(units).cpu().numpy(),

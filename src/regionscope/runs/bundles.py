@@ -17,6 +17,7 @@ class RunBundle:
     """A column of runs that differ in their seed only, at the steps that all of them recorded.
 
     `mean` is over the runs and `stderr` its standard error over them, sd / √runs; of a single run, what it recorded.
+    Runs that repeat the seed of another say nothing new: the longest of them counts, the others are `repeats`.
     """
 
     name: str
@@ -25,6 +26,7 @@ class RunBundle:
     steps: tuple[int, ...]
     mean: Floats  # (steps,)
     stderr: Floats | None  # (steps,)
+    repeats: tuple[Path, ...] = ()
 
 
 def bundled(runs: Sequence[Run], column: str) -> list[RunBundle]:
@@ -33,7 +35,7 @@ def bundled(runs: Sequence[Run], column: str) -> list[RunBundle]:
     for run in runs:
         alike.setdefault(json.dumps(_settings(run), sort_keys=True), []).append(run)
     settings = [_settings(group[0]) for group in alike.values()]
-    return [_bundle(group, column, _name(group, settings)) for group in alike.values()]
+    return [_bundle(*_seeds_and_repeats(group), column, settings) for group in alike.values()]
 
 
 def bundles_as_rows(bundles: Sequence[RunBundle]) -> list[dict[str, Any]]:
@@ -53,6 +55,21 @@ def _settings(run: Run) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != "seed"}
 
 
+def _seeds_and_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+    """Of each seed the run with most records, and all others."""
+    seeds: dict[str, list[Run]] = {}
+    for run in runs:
+        seeds.setdefault(_seed(run), []).append(run)
+    chosen = [max(same, key=lambda run: len(run.steps)) for same in seeds.values()]
+    return chosen, [run for run in runs if run not in chosen]
+
+
+def _seed(run: Run) -> str:
+    """The seed of a training; where a monitor does not know it, all that was recorded, which two seeds never share."""
+    training = run.config.get("training", {})
+    return json.dumps(training["seed"] if "seed" in training else run.rows())
+
+
 def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
     """A run by its path; several by the settings that differ from those of others, and how many they are."""
     if len(runs) == 1:
@@ -62,15 +79,16 @@ def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
     return ", ".join([*(f"{name.replace('_', ' ')} {own[name]}" for name in differing), f"{len(runs)} seeds"])
 
 
-def _bundle(runs: Sequence[Run], column: str, name: str) -> RunBundle:
+def _bundle(runs: Sequence[Run], repeats: Sequence[Run], column: str, others: Sequence[dict[str, Any]]) -> RunBundle:
     curves = [dict(zip(*run.curve(column), strict=True)) for run in runs]
     steps = [step for step in curves[0] if all(step in curve for curve in curves)]
     if not steps:
         raise ValueError(f"{', '.join(str(run.path) for run in runs)} have no step with {column} in common")
     values = np.array([[curve[step] for step in steps] for curve in curves])  # (runs, steps)
     errors = values.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else _recorded_errors(runs[0], column)
-    paths = tuple(run.path for run in runs)
-    return RunBundle(name, runs[0].label(column), paths, tuple(steps), values.mean(axis=0), errors)
+    paths, left_out = (tuple(run.path for run in some) for some in (runs, repeats))
+    name, label = _name(runs, others), runs[0].label(column)
+    return RunBundle(name, label, paths, tuple(steps), values.mean(axis=0), errors, left_out)
 
 
 def _recorded_errors(run: Run, column: str) -> Floats | None:

@@ -1,12 +1,14 @@
 """Records measures while a model trains, without disturbing it."""
 
 import logging
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +22,7 @@ from regionscope.runs.processes import leaders, leads
 from regionscope.runs.record import Record, whole_step
 from regionscope.runs.run import Run
 from regionscope.runs.watched import USUAL, Function, Observation, Probe, Watched, observation
-from regionscope.tables import Facts
+from regionscope.tables import Facts, Text
 from regionscope.tracing.network import Network
 from regionscope.tracing.undisturbed import unwrapped
 from regionscope.types import Model
@@ -60,6 +62,10 @@ class Cost:
         share = f"{self.share:.1%} of the training time" if self.share < 1 else "more than the training took"
         return f"{self.records} {new}records in {self.seconds:.1f} s, {share}{thinned}"
 
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        return Text(self)._repr_html_()
+
 
 def log_steps(total: int, count: int) -> list[int]:
     """About `count` steps from 0 to `total`, evenly spaced on a logarithmic scale: fewer where they would coincide.
@@ -76,6 +82,19 @@ def log_steps(total: int, count: int) -> list[int]:
 
 def _name_of(logger: Logger) -> str:
     return f"the logger {type(logger).__name__}"
+
+
+def _warn(message: str) -> None:
+    """A warning at the line that called the library; Python would give it once a line, not to a second run there."""
+    frame: FrameType = sys._getframe()
+    while _is_inside(frame) and frame.f_back is not None:
+        frame = frame.f_back
+    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry={})
+
+
+def _is_inside(frame: FrameType) -> bool:
+    """Whether it is the library's own, or that of a `with` between two of its frames."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in ("regionscope", "contextlib")
 
 
 class Monitor(Facts):
@@ -219,9 +238,7 @@ class Monitor(Facts):
         if new:
             more = f" (and {len(new) - 1} more, which the record names)" if len(new) > 1 else ""
             error = failures[new[0]]
-            warnings.warn(
-                f"{new[0]} could not be measured, training goes on: {type(error).__name__}: {error}{more}", stacklevel=3
-            )
+            _warn(f"{new[0]} could not be measured, training goes on: {type(error).__name__}: {error}{more}")
 
     @property
     def cost(self) -> Cost:
@@ -312,7 +329,7 @@ class Monitor(Facts):
                 raise
             message = f"{what} could not {done}"
             if message not in self._told:
-                warnings.warn(f"{message}, training goes on: {one_line(error)}", stacklevel=6)
+                _warn(f"{message}, training goes on: {one_line(error)}")
             self._told.add(message)
             self._errors.setdefault(what, f"{type(error).__name__}: {one_line(error)}")
 
@@ -328,10 +345,9 @@ class Monitor(Facts):
         if self._spent + self._dearest <= self.budget * self._training_time(now):
             return True
         if not self._left_out:
-            warnings.warn(
+            _warn(
                 f"monitoring would take more than {self.budget:.0%} of the training time;"
-                f" records from step {step} on are thinned",
-                stacklevel=3,
+                f" records from step {step} on are thinned"
             )
         self._left_out += 1
         return False

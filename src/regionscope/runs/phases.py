@@ -9,6 +9,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from regionscope.runs import monotone
+from regionscope.tables import Text
 from regionscope.types import Floats, Indices
 
 KINDS = {-1: "descent", 1: "ascent"}
@@ -98,6 +99,10 @@ class Phases:
         elif self.grokked is not None:
             lines.append("does not grok: generalisation does not come clearly after memorisation")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        return Text(self)._repr_html_()
 
 
 def phases(

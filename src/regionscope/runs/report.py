@@ -160,4 +160,5 @@ def _planes_figure(run: Run) -> "Figure":
         figure.legend(
             [entries[entry] for entry in names], names, loc="outside lower center", ncols=2 * across, frameon=False
         )
+    figure.draw_without_rendering()  # only then is it known where titles above squares are, and room is made for them
     return figure

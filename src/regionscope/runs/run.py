@@ -238,6 +238,15 @@ class Run(Facts):
         lost = [name for name in record.planes if not (folder / "planes" / f"{name}.npz").is_file()]
         return f"{folder / 'planes' / lost[0]}.npz is not there" if lost else None
 
+    @property
+    def failures(self) -> dict[str, list[int]]:
+        """What could not be measured, such as "train/local_rank", and at which steps; `errors` of a record say why."""
+        found: dict[str, list[int]] = {}
+        for step in self._whole_steps():
+            for what in self.read(step).errors:
+                found.setdefault(what, []).append(step)
+        return found
+
     def _whole_steps(self) -> list[int]:
         """The recorded steps that can be read; it is said which cannot."""
         return [step for step in self.steps if self._readable(step)]
@@ -259,10 +268,7 @@ class Run(Facts):
         return self._records[step]
 
     def _read(self, step: int) -> Record:
-        file = self._folder(step) / "measures.json"
-        if not file.parent.exists():
-            known = ", ".join(map(str, self.steps)) or "none"
-            raise FileNotFoundError(f"step {step} was not recorded in {self.path}; there are {known}")
+        file = self._recorded(step) / "measures.json"
         stored = read_json(file)
         with reading(file, "is damaged, or no record"):
             record = Record.from_dict(stored)
@@ -273,8 +279,16 @@ class Run(Facts):
     def _folder(self, step: int) -> Path:
         return _place(self.path / "steps", step)
 
+    def _recorded(self, step: int) -> Path:
+        """The folder of a step, which is there."""
+        if not (folder := self._folder(step)).exists():
+            known = ", ".join(map(str, self.steps)) or "none"
+            raise FileNotFoundError(f"step {step} was not recorded in {self.path}; there are {known}")
+        return folder
+
     def weights(self, step: int) -> dict[str, Tensor]:
         """The model's state dict at a step."""
+        self._recorded(step)
         return read_tensors(self.checkpoint(step))[0]
 
     def checkpoint(self, step: int) -> Path:
@@ -286,9 +300,17 @@ class Run(Facts):
         return sorted(file.stem for file in (self._folder(step) / "planes").glob("[!.]*.npz"))
 
     def plane(self, step: int, name: str, model: Model | None = None) -> PlaneCells:
-        """The exact regions on a plane as they were at a step."""
+        """The exact regions on a plane as they were at a step.
+
+        Give the model as it was then too for gradients and `verify`: `rs.run_model(run, step)`, or your own with
+        `run.weights(step)`.
+        """
         check_name("plane", name)
-        return PlaneCells.load(self._folder(step) / "planes" / f"{name}.npz", model)
+        file = self._recorded(step) / "planes" / f"{name}.npz"
+        if not file.exists():
+            known = ", ".join(self.planes(step)) or "none"
+            raise FileNotFoundError(f"there is no plane {name!r} at step {step} of {self.path}; there are {known}")
+        return PlaneCells.load(file, model)
 
     def files(self, step: int | None = None) -> list[Path]:
         """What is read of the run as a whole, and of a step, if one is given."""

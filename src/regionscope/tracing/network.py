@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regionscope.points import as_tensor
-from regionscope.tables import Facts, aligned, html_table
+from regionscope.tables import Facts, Text, aligned, html_table
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.program import Held, OnValue, Program
 from regionscope.types import Array
@@ -269,7 +269,7 @@ class Network:
             return f"; {BATCH_ADVICE}"
         return f"; {FLAT_ADVICE}" if x[:1].numel() == math.prod(self.input_shape) else ""
 
-    def describe(self, points: int = 1000, *, seconds: float = 60.0, seconds_per_record: float = 20.0) -> str:
+    def describe(self, points: int = 1000, *, seconds: float = 60.0, seconds_per_record: float = 20.0) -> Text:
         """The sites, and how long measures take at so many points: once, and in a record while the model trains.
 
         What a large network is measured with, so that it keeps within a time, is said; see `regionscope.Monitor`.
@@ -278,7 +278,7 @@ class Network:
 
         measuring, watching = usual_plans(self, points, seconds, seconds_per_record)
         others = "\n".join(f"{name} is taken if it is asked for: {why}" for name, why in UNPLANNED.items())
-        return (
+        return Text(
             f"{self}\n\nmeasured at {points:,} points\n{measuring}\n{others}\n\n"
             f"a record at {points:,} points\n{watching}"
         )
