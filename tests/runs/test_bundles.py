@@ -70,7 +70,7 @@ def test_a_seed_that_is_repeated_counts_once(tmp_path: Path) -> None:
 
 
 def test_trainings_whose_seed_is_not_known_are_one_if_they_recorded_the_same(tmp_path: Path) -> None:
-    runs = []
+    runs: list[rs.Run] = []
     for name, loss in (("a", 1.0), ("b", 1.0), ("c", 2.0)):  # a monitor's seed is that of its measures
         run = rs.Run.create(tmp_path / name, {"seed": 0})
         run.record(rs.Record(0, {"loss": loss}, seconds=len(runs)))
