@@ -33,6 +33,7 @@ from regionscope.cli.places import (
     fitting_plane,
 )
 from regionscope.geometry.forecasts import Forecast
+from regionscope.geometry.planes import check_size
 from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
 from regionscope.measures.plans import Planned, planned_bounds, planned_measures, usual_measures
@@ -89,7 +90,7 @@ def regions(
     around
         The number of one of the points.
     radius
-        Half the side of the square around a point; 1, or less if that is too much.
+        Half the side of the square around a point, with AROUND or two inputs; 1, or less if that is too much.
     margin
         Half the side of the square through three points, in circumradii; 1.2, or less if that is too much.
     seconds
@@ -118,10 +119,7 @@ def regions(
     check_file("--out", out, PICTURES)
     check_file("--save", save, (".npz",))
     network = _network_of(checkpoint, given, points, labels, output)
-    whole, names = chosen_plane(
-        network, points, labels, through, around, USUAL_RADIUS if radius is None else radius,
-        USUAL_MARGIN if margin is None else margin, seed,
-    )  # fmt: skip
+    whole, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
     room = int(memory * GB)
     if radius is None and margin is None:
         plane, found, asked = fitting_plane(network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=room)
@@ -245,6 +243,7 @@ def measure(
     regionscope measure net.pt local_complexity local_rank --model mine.py:build --out measures.json
     """
     check_file("--out", out, TABLES)
+    check_size("--radius", radius)
     classified = points is None or labels is not None
     chosen = measures or tuple(usual_measures(labels=classified))
     for name in chosen:
