@@ -94,7 +94,7 @@ def regions(
     margin
         Half the side of the square through three points, in circumradii; 1.2, or less if that is too much.
     seconds
-        How long it may take, about, if the size is not given.
+        How long cutting may take, about, if the size is not given.
     colour
         What the cells are filled by: the class if there are several outputs, else the norm of the gradient.
     up_to_layer
@@ -137,7 +137,7 @@ def regions(
         save_picture(cells.plot(colour=colour, labels=names), out)
         if save is not None:
             cells.save(save)
-        certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
+        certificate = cells.verify(generator=torch.Generator().manual_seed(seed), show_progress=output.bar)
     output.result(
         f"{_regions_in_words(cells, certificate)}\nwrote {out}",
         {
