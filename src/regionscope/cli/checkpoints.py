@@ -19,6 +19,7 @@ from regionscope.cli.output import (
     Output,
     Spoken,
     check_file,
+    check_seconds,
     command_line,
     save_picture,
     told_if_stopped,
@@ -94,7 +95,7 @@ def regions(
     margin
         Half the side of the square through three points, in circumradii; 1.2, or less if that is too much.
     seconds
-        How long cutting may take, about, if the size is not given.
+        How long cutting may take, about, if the size is not given; inf sets no limit.
     colour
         What the cells are filled by: the class if there are several outputs, else the norm of the gradient.
     up_to_layer
@@ -118,6 +119,7 @@ def regions(
     """
     check_file("--out", out, PICTURES)
     check_file("--save", save, (".npz",))
+    check_seconds(seconds)
     network = _network_of(checkpoint, given, points, labels, output)
     whole, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
     room = int(memory * GB)
@@ -244,6 +246,7 @@ def measure(
     """
     check_file("--out", out, TABLES)
     check_size("--radius", radius)
+    check_seconds(seconds)
     classified = points is None or labels is not None
     chosen = measures or tuple(usual_measures(labels=classified))
     for name in chosen:
@@ -362,6 +365,7 @@ def bounds(
     """
     check_file("--out", out, (".json", ".parquet"))
     check_file("--plot", plot, PICTURES)
+    check_seconds(seconds)
     net, data, _ = _network_and_points(checkpoint, given, points, None, count, output)
     planned = planned_bounds(net, data, draws=draws, seconds=seconds)
     if plan:
