@@ -206,6 +206,13 @@ def test_shells_complete_commands_and_options(shell: str, capsys: pytest.Capture
     assert all(word in script for word in ("measure", "compare", "model-args", "overwrite", *ACTIVATIONS))
 
 
+def test_a_function_that_fails_is_named_with_its_error(net: Path) -> None:
+    Path("broken.py").write_text("def build():\n    raise RuntimeError('boom')\n")
+    with pytest.raises(ValueError, match=r"^--model broken.py:build failed: RuntimeError: boom$") as failure:
+        app(["measure", str(net), "--points", "x.npy", "--model", "broken.py:build"])
+    assert isinstance(failure.value.__cause__, RuntimeError)  # which --debug shows
+
+
 def test_a_network_that_is_made_already_takes_no_arguments(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("ready.py").write_text("from torch import nn\nnet = nn.Sequential(nn.Linear(6, 3), nn.ReLU())\n")
     torch.save(nn.Sequential(nn.Linear(6, 3)).state_dict(), "net.pt")
