@@ -49,6 +49,7 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("measure net.safetensors --points z.npy", r"--points must be an .npy file, .* there is none at z.npy"),
         ("measure net.safetensors robust_accuracy --points x.npy", "robust_accuracy needs labels: give .* --labels"),
         ("measure net.safetensors --points x.npy --labels short.npy", r"must hold 8 labels, one a point, got \(3,\)"),
+        ("measure net.safetensors --points wide.npy", r"no points of shape \(9,\): .* first layer takes \(n, 6\)"),
         ("measure net.safetensors --model-args 3", "--model-args go with --model path/to/file.py:function"),
         ("regions net.safetensors --points x.npy --out a.gif", "--out must end in .png, .svg or .pdf, got a.gif"),
         ("regions net.safetensors --points x.npy --save a.npy", "--save must end in .npz, got a.npy"),
@@ -80,9 +81,11 @@ def test_what_cannot_be_done_is_said_before_the_work(
     monkeypatch.setattr(rs, "bounds", work)
     monkeypatch.setattr("regionscope.measures.table.Measure.estimate", work)
     np.save("short.npy", np.arange(3))
+    np.save("wide.npy", np.eye(9))
     with pytest.raises(ValueError, match=match):
         app(command.split())
-    assert sorted(path.name for path in Path().iterdir()) == ["net.safetensors", "short.npy", "x.npy", "y.npy"]
+    there = {"net.safetensors", "short.npy", "wide.npy", "x.npy", "y.npy"}
+    assert {path.name for path in Path().iterdir()} == there
 
 
 @pytest.mark.parametrize(
