@@ -62,6 +62,18 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: measured(rs.trace(convolutional(), IMAGES), IMAGES[0]),
         r"must be \(n, 1, 8, 8\), got \(1, 8, 8\); a single point needs an axis",
     ),
+    "too few entries": (
+        lambda: rs.trace(dense(), FLAT[:, :10]),
+        r"takes no points of shape \(10,\): mat1 .*; its first layer takes \(n, 64\): give such points",
+    ),
+    "vectors for a convolution": (
+        lambda: measured(convolutional(), FLAT),
+        r"takes no points of shape \(64,\): .*conv2d.*; its first layer takes \(n, 1, height, width\)",
+    ),
+    "images of too many channels": (
+        lambda: measured(convolutional(), IMAGES.repeat(1, 3, 1, 1)),
+        r"takes no points of shape \(3, 8, 8\): .*; its first layer takes \(n, 1, height, width\): give such",
+    ),
     "labels that name no output": (
         lambda: rs.certified_radius(dense(), FLAT, LABELS + 1),
         r"labels must be from 0 to 2, one an output, got 3; do they begin at 1",
@@ -88,9 +100,9 @@ def test_errors_say_what_to_do(name: str) -> None:
 
 
 def test_errors_of_the_model_itself_stay_and_say_the_shape() -> None:
-    with pytest.raises(RuntimeError, match="conv2d") as failure:
-        measured(convolutional(), FLAT)
-    assert "one point of shape (64,)" in failure.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="mat1 and mat2") as failure:
+        measured(convolutional(), IMAGES[..., 1:])  # which its first layer takes
+    assert "one point of shape (1, 8, 7)" in failure.value.__notes__[0]
 
 
 def test_the_advice_for_smooth_models_works() -> None:

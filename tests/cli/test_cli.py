@@ -74,6 +74,7 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "certificate holds" in result.stdout
+    assert " s to cut\n" in result.stdout  # of the certificate nobody knows beforehand: it has a bar
     cells = rs.PlaneCells.load(tmp_path / "a.npz")
     assert f"{len(cells)} linear regions" in result.stdout
     picture = (tmp_path / "a.svg").read_text()
@@ -271,6 +272,13 @@ def test_what_a_user_can_mend_is_said_in_one_line(tmp_path: Path) -> None:
     assert stopped.returncode == 1
     assert "more than max_cells=3 cells" in stopped.stderr
     assert stopped.stderr.count("\n") == 1
+    save_weights(
+        cnn((1, 28, 28), 10).state_dict(), tmp_path / "cnn.safetensors", Architecture("cnn", "relu", (1, 28, 28))
+    )
+    np.save(tmp_path / "small.npy", np.zeros((2, 1, 8, 8)))
+    small = command("measure", str(tmp_path / "cnn.safetensors"), "--points", str(tmp_path / "small.npy"))
+    assert small.returncode == 1
+    assert small.stderr.endswith(" (the model was called with one point of shape (1, 8, 8), as a batch of one)\n")
 
 
 def test_without_a_size_as_much_of_the_plane_is_drawn_as_fits(

@@ -49,12 +49,23 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("measure net.safetensors --points z.npy", r"--points must be an .npy file, .* there is none at z.npy"),
         ("measure net.safetensors robust_accuracy --points x.npy", "robust_accuracy needs labels: give .* --labels"),
         ("measure net.safetensors --points x.npy --labels short.npy", r"must hold 8 labels, one a point, got \(3,\)"),
+        ("measure net.safetensors --points wide.npy", r"no points of shape \(9,\): .* first layer takes \(n, 6\)"),
         ("measure net.safetensors --model-args 3", "--model-args go with --model path/to/file.py:function"),
         ("regions net.safetensors --points x.npy --out a.gif", "--out must end in .png, .svg or .pdf, got a.gif"),
         ("regions net.safetensors --points x.npy --save a.npy", "--save must end in .npz, got a.npy"),
         ("regions net.safetensors --points x.npy --around 8", "--around must be numbers of points, 0 to 7, got 8"),
         ("regions net.safetensors --points x.npy --through 1 -1 2", "must be numbers of points, 0 to 7, got -1"),
         ("regions net.safetensors --points x.npy --around 1 --through 1 2 3", "give --through or --around"),
+        ("regions net.safetensors --points x.npy --radius 0.01", "say around which with --around, or give --margin"),
+        ("regions net.safetensors --points x.npy --through 1 2 3 --radius 1", "--radius is the size of a plane around"),
+        ("regions net.safetensors --points x.npy --around 3 --margin 0.5", "around one, give --radius instead"),
+        ("regions net.safetensors --points x.npy --around 3 --radius -1", "radius must be positive and finite, got -1"),
+        ("regions net.safetensors --points x.npy --around 3 --radius nan", "radius must be positive and finite"),
+        ("regions net.safetensors --points x.npy --margin inf", "margin must be positive and finite, got inf"),
+        ("measure net.safetensors --points x.npy --radius -1", "--radius must be positive and finite, got -1"),
+        ("measure net.safetensors --points x.npy --seconds nan", "--seconds must be positive, got nan; inf sets no"),
+        ("regions net.safetensors --points x.npy --seconds 0", "--seconds must be positive, got 0"),
+        ("bounds net.safetensors --points x.npy --seconds -3", "--seconds must be positive, got -3"),
         ("bounds net.safetensors --points x.npy --plot a.gif", "--plot must end in .png, .svg or .pdf, got a.gif"),
         ("compare nowhere", "there are no runs in nowhere"),
         ("export nowhere --out a.txt", "--out must end in .json, .csv or .parquet, got a.txt"),
@@ -70,9 +81,11 @@ def test_what_cannot_be_done_is_said_before_the_work(
     monkeypatch.setattr(rs, "bounds", work)
     monkeypatch.setattr("regionscope.measures.table.Measure.estimate", work)
     np.save("short.npy", np.arange(3))
+    np.save("wide.npy", np.eye(9))
     with pytest.raises(ValueError, match=match):
         app(command.split())
-    assert sorted(path.name for path in Path().iterdir()) == ["net.safetensors", "short.npy", "x.npy", "y.npy"]
+    there = {"net.safetensors", "short.npy", "wide.npy", "x.npy", "y.npy"}
+    assert {path.name for path in Path().iterdir()} == there
 
 
 @pytest.mark.parametrize(
@@ -86,6 +99,7 @@ def test_what_cannot_be_done_is_said_before_the_work(
         ),
         ("--device cuda:77", "device 'cuda:77' cannot be used here: "),
         ("--device mood", "device 'mood' cannot be used here: "),
+        ("--seconds-per-record nan", "seconds_per_record must be positive"),
         ("--records 1", "records must be at least 2, got 1"),
         ("--depth 0", "depth and width must be at least 1"),
         ("--dataset nowhere", "nowhere"),
@@ -193,6 +207,13 @@ def test_shells_complete_commands_and_options(shell: str, capsys: pytest.Capture
     app(["completion", shell])
     script = capsys.readouterr().out
     assert all(word in script for word in ("measure", "compare", "model-args", "overwrite", *ACTIVATIONS))
+
+
+def test_a_function_that_fails_is_named_with_its_error(net: Path) -> None:
+    Path("broken.py").write_text("def build():\n    raise RuntimeError('boom')\n")
+    with pytest.raises(ValueError, match=r"^--model broken.py:build failed: RuntimeError: boom$") as failure:
+        app(["measure", str(net), "--points", "x.npy", "--model", "broken.py:build"])
+    assert isinstance(failure.value.__cause__, RuntimeError)  # which --debug shows
 
 
 def test_a_network_that_is_made_already_takes_no_arguments(net: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,8 @@
 """Cells that are found in blocks, as memory is short, are those that are found at once."""
 
+import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import regionscope as rs
 from regionscope.geometry import sweep
 from regionscope.geometry.budget import Budget, TooMuchMemory
 from regionscope.geometry.patterns import PatternBlock, PatternTable, differing_bits, words_at
+from regionscope.progress import tqdm
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "dense": (
@@ -57,6 +60,18 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 def sides(cells: rs.PlaneCells) -> set[tuple[int, int, float]]:
     return set(zip(cells.edges.site.tolist(), cells.edges.unit.tolist(), cells.edges.length.round(6), strict=True))
+
+
+def test_the_bar_counts_whole_sites_though_blocks_bring_in_parts_of_them(
+    small_blocks: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, x = model_of("dense")
+    small_blocks(20_000)
+    monkeypatch.setattr("regionscope.geometry.sweep.tqdm", partial(tqdm, mininterval=0))
+    rs.plane_cells(model, rs.Plane.around(x, 3.0, generator=torch.Generator().manual_seed(0)), show_progress=True)
+    shown = re.findall(r"cutting: +(\d+)%.* (\S+)/2 ", capsys.readouterr().err.replace("\r", "\n"))
+    assert any(int(percent) % 50 for percent, _ in shown)  # there were blocks
+    assert {count for _, count in shown} == {"0", "1", "2"} and shown[-1] == ("100", "2")
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -324,3 +324,14 @@ def test_vertices_that_rounding_has_moved_are_placed_exactly() -> None:
     cells = rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2).double()))
     ends = cells.vertices[cells.edges.vertices[(cells.edges.cells >= 0).all(axis=1)]].reshape(-1, 2)
     assert ends[ends[:, 0].argsort()] == pytest.approx(np.array([[-1.0, -0.55], [1.0, -0.05]]), abs=1e-12)
+
+
+@pytest.mark.parametrize("up_to_layer", [None, 1])
+def test_a_bar_shows_how_far_a_certificate_is(up_to_layer: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = rs.plane_cells(dense(nn.ReLU()), rs.Plane.coordinates(torch.zeros(2)), up_to_layer=up_to_layer)
+    cells.verify()
+    assert not capsys.readouterr().err
+    cells.verify(show_progress=True)
+    points = len(cells) + (2 if up_to_layer is None else 1) * len(cells.vertices)
+    shown = capsys.readouterr().err
+    assert "certifying: 100%" in shown and f" {points}/{points} " in shown

@@ -447,6 +447,15 @@ def test_the_margin_is_the_difference_of_the_two_largest_outputs() -> None:
 # distances
 
 
+def test_a_norm_may_be_written_small_or_large() -> None:
+    model, x, labels = mlp(3, 8, 2), torch.ones(4, 3), torch.zeros(4, dtype=torch.long)
+    for small, large in (("l2", "L2"), ("linf", "Linf")):
+        near = [rs.boundary_distance(model, x, norm=norm) for norm in (small, large)]
+        assert near[0].name == near[1].name and near[0].per_point.tolist() == near[1].per_point.tolist()
+        right = [rs.robust_accuracy(model, x, labels, norm=norm).per_point.tolist() for norm in (small, large)]
+        assert right[0] == right[1]
+
+
 @pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
 def test_the_nearest_boundary_is_where_the_distance_says(each: Case, norm: str) -> None:
     net = rs.trace(each.model, each.points).frozen()
@@ -583,7 +592,7 @@ def test_measures_leave_the_model_alone() -> None:
         (rs.local_rank, {"eps": -1.0}, "eps must not be negative"),
         (rs.local_rank, {"eps": 1.0, "model": nn.Linear(3, 2)}, "no activation sites"),
         (rs.total_variation, {"target": 7}, "target must be one of 2 outputs"),
-        (rs.boundary_distance, {"norm": "l3"}, "norm must be one of"),
+        (rs.boundary_distance, {"norm": "l3"}, "norm must be l2 or l1 or linf, got 'l3'"),
         (rs.certified_radius, {"labels": torch.zeros(5)}, r"labels must be \(2,\)"),
         (rs.robust_accuracy, {"labels": torch.zeros(5)}, r"labels must be \(2,\)"),
         (rs.robust_accuracy, {"labels": torch.zeros(2).long(), "attack": "x"}, "attack must be"),

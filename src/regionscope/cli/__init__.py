@@ -36,7 +36,7 @@ def main() -> None:
         if "--debug" in sys.argv:  # which may not have been parsed by then
             raise
         reason = error.args[0] if isinstance(error, KeyError) and error.args else error
-        code = f"regionscope: {reason or type(error).__name__}"
+        code = " ".join([f"regionscope: {reason or type(error).__name__}", *getattr(error, "__notes__", ())])
     sys.exit(code)
 
 

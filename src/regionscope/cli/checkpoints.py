@@ -19,6 +19,7 @@ from regionscope.cli.output import (
     Output,
     Spoken,
     check_file,
+    check_seconds,
     command_line,
     save_picture,
     told_if_stopped,
@@ -33,6 +34,7 @@ from regionscope.cli.places import (
     fitting_plane,
 )
 from regionscope.geometry.forecasts import Forecast
+from regionscope.geometry.planes import check_size
 from regionscope.inequalities.bound import Bounds
 from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
@@ -90,11 +92,11 @@ def regions(
     around
         The number of one of the points.
     radius
-        Half the side of the square around a point; 1, or less if that is too much.
+        Half the side of the square around a point, with AROUND or two inputs; 1, or less if that is too much.
     margin
         Half the side of the square through three points, in circumradii; 1.2, or less if that is too much.
     seconds
-        How long it may take, about, if the size is not given.
+        How long cutting may take, about, if the size is not given; inf sets no limit.
     colour
         What the cells are filled by: the class if there are several outputs, else the norm of the gradient.
     up_to_layer
@@ -118,11 +120,9 @@ def regions(
     """
     check_file("--out", out, PICTURES)
     check_file("--save", save, (".npz",))
+    check_seconds(seconds)
     network = _network_of(checkpoint, given, points, labels, output)
-    whole, names = chosen_plane(
-        network, points, labels, through, around, USUAL_RADIUS if radius is None else radius,
-        USUAL_MARGIN if margin is None else margin, seed,
-    )  # fmt: skip
+    whole, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
     room = int(memory * GB)
     if radius is None and margin is None:
         plane, found, asked = fitting_plane(network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=room)
@@ -140,7 +140,7 @@ def regions(
         save_picture(cells.plot(colour=colour, labels=names), out)
         if save is not None:
             cells.save(save)
-        certificate = cells.verify(generator=torch.Generator().manual_seed(seed))
+        certificate = cells.verify(generator=torch.Generator().manual_seed(seed), show_progress=output.bar)
     output.result(
         f"{_regions_in_words(cells, certificate)}\nwrote {out}",
         {
@@ -246,6 +246,8 @@ def measure(
     regionscope measure net.pt local_complexity local_rank --model mine.py:build --out measures.json
     """
     check_file("--out", out, TABLES)
+    check_size("--radius", radius)
+    check_seconds(seconds)
     classified = points is None or labels is not None
     chosen = measures or tuple(usual_measures(labels=classified))
     for name in chosen:
@@ -364,6 +366,7 @@ def bounds(
     """
     check_file("--out", out, (".json", ".parquet"))
     check_file("--plot", plot, PICTURES)
+    check_seconds(seconds)
     net, data, _ = _network_and_points(checkpoint, given, points, None, count, output)
     planned = planned_bounds(net, data, draws=draws, seconds=seconds)
     if plan:

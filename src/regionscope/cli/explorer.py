@@ -17,14 +17,7 @@ from regionscope.app.server import Address, serve
 from regionscope.app.viewer import Viewer
 from regionscope.cli.models import Given
 from regionscope.cli.output import SPOKEN, Output, Spoken
-from regionscope.cli.places import (
-    USUAL_MARGIN,
-    USUAL_RADIUS,
-    check_points_files,
-    chosen_plane,
-    chosen_points,
-    run_folders,
-)
+from regionscope.cli.places import check_points_files, chosen_plane, chosen_points, run_folders
 from regionscope.files import write_text
 from regionscope.runs.run import Run
 from regionscope.training.config import digest, training_data
@@ -108,7 +101,7 @@ def _given_exhibit(weights: Path, given: Given, points: Path | None, labels: Pat
     if weights.suffix != ".safetensors":
         raise ValueError(f"--weights must be a .safetensors file, got {weights}; rs.save_weights writes them")
     network = given.loaded(weights).network
-    plane, _ = chosen_plane(network, points, labels, None, None, USUAL_RADIUS, USUAL_MARGIN, 0)
+    plane, _ = chosen_plane(network, points, labels, None, None, None, None, 0)
     images = None
     if points is not None or plane.origin.numel() > 2:
         found = chosen_points(network, points, labels)

@@ -77,7 +77,14 @@ class Given:
             raise ValueError(f"--model {self.model} takes other --model-args: {error}") from error
         except ValueError:  # some built-in functions do not say what they take
             pass
-        return partial(found, *values, **names)
+        return partial(self._built, found, *values, **names)
+
+    def _built(self, build: Callable[..., Any], *values: Any, **names: Any) -> Any:
+        """What the user's function returns; if it fails, an error that says whose it is."""
+        try:
+            return build(*values, **names)
+        except Exception as error:  # whatever the user's code leads to
+            raise ValueError(f"--model {self.model} failed: {type(error).__name__}: {error}") from error
 
 
 def value_of(text: str) -> Any:

@@ -112,6 +112,12 @@ def check_file(option: str, path: Path | None, kinds: Sequence[str]) -> None:
         raise ValueError(f"{option} {path} cannot be written: there is no folder {path.parent}")
 
 
+def check_seconds(seconds: float) -> None:
+    """An error if it is no time that work can take."""
+    if not seconds > 0:  # NaN neither
+        raise ValueError(f"--seconds must be positive, got {seconds:g}; inf sets no limit")
+
+
 def save_picture(ax: "Axes", path: Path) -> None:
     """Write the figure that axes are in, and let go of it."""
     import matplotlib.pyplot as plt

@@ -63,13 +63,16 @@ def chosen_points(network: nn.Module, file: Path | None, labels: Path | None = N
 
 def chosen_plane(
     network: nn.Module, file: Path | None, labels: Path | None, through: tuple[int, int, int] | None,
-    around: int | None, radius: float, margin: float, seed: int,
+    around: int | None, radius: float | None, margin: float | None, seed: int,
 ) -> tuple[Plane, list[str]]:  # fmt: skip
-    """The plane the options ask for, and the names of the points that it is laid through."""
+    """The plane the options ask for, of its usual size if none is given, and the names of points it is laid through."""
     if through is not None and around is not None:
         raise ValueError("a plane goes through three points or lies around one: give --through or --around")
     origin = torch.zeros(2, dtype=_dtype_of(network))
-    if file is None and through is None and around is None and _takes(network, origin[None]):
+    flat = file is None and through is None and around is None and _takes(network, origin[None])
+    _check_sizes(radius, margin, centred=flat or around is not None)
+    radius, margin = USUAL_RADIUS if radius is None else radius, USUAL_MARGIN if margin is None else margin
+    if flat:
         return Plane.coordinates(origin, radius=radius), []
     found = chosen_points(network, file, labels)
     if around is not None:
@@ -79,6 +82,17 @@ def chosen_plane(
     default = [found.names.index(name) for name in "012"] if file is None else [0, 1, 2]
     rows = [found.row(number, "--through") for number in through or default]
     return Plane.through(*found.points[rows], margin=margin), [found.names[row] for row in rows]
+
+
+def _check_sizes(radius: float | None, margin: float | None, *, centred: bool) -> None:
+    """An error if a size is given that planes of the other kind have."""
+    if centred and margin is not None:
+        raise ValueError("--margin is the size of a plane through three points: around one, give --radius instead")
+    if not centred and radius is not None:
+        raise ValueError(
+            "--radius is the size of a plane around one point: say around which with --around, or give --margin,"
+            " the size of a plane through three"
+        )
 
 
 def fitting_plane(

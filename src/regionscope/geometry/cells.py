@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,8 @@ from regionscope.types import Floats, Ints, Model
 
 FORMAT = 3  # patterns in blocks
 DENSE = 2  # the same without
+
+Tally = Callable[[int], object]  # is told how many more points are done
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -158,11 +160,13 @@ class Cells(Facts):
             np.savez_compressed(file, about=np.array(json.dumps(about)), **stored, allow_pickle=False)
 
 
-def portions(points: int, net: Network) -> Iterator[slice]:
-    """Points in portions at which the values of all units take little memory."""
+def portions(points: int, net: Network, seen: Tally = lambda points: None) -> Iterator[slice]:
+    """Points in portions at which the values of all units take little memory; `seen` is told how many, after each."""
     at_once = points_kept_at_once(net)
     for start in range(0, points, at_once):
-        yield slice(start, min(start + at_once, points))
+        stop = min(start + at_once, points)
+        yield slice(start, stop)
+        seen(stop - start)
 
 
 def read_cells(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from regionscope.geometry.cells import portions
+from regionscope.geometry.cells import Tally, portions
 from regionscope.geometry.checks import (
     ALONG_SIDES,
     parts_of,
@@ -19,6 +19,7 @@ from regionscope.geometry.laws import usual_output_errors
 from regionscope.geometry.line_cells import LineCells
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.geometry.predicates import EPS, SAFETY
+from regionscope.progress import tqdm
 from regionscope.tables import Facts
 from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Bools, Floats, Indices
@@ -118,13 +119,23 @@ class LineCertificate(Verdict):
         return {name: getattr(self, name) for name in counts if getattr(self, name)}
 
 
-def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.Generator | None = None) -> Certificate:
+def certificate(
+    cells: PlaneCells,
+    net: Network,
+    sample: int,
+    generator: torch.Generator | None = None,
+    *,
+    show_progress: bool = False,
+) -> Certificate:
     """Check everything; see `Certificate`."""
     widths = _cell_widths(cells)
     wide = widths > 1e3 * EPS * _coordinate_size(cells)
-    wrong, ties = wrong_inside(cells, net)
     chosen = _sample(wide, sample, generator)
-    exactly = wrong_exactly(cells, net, chosen)
+    passes = len(cells) + len(cells.vertices) * (1 if cells.outputs is None else 2)
+    with tqdm(total=passes, desc="certifying", unit="point", disable=not show_progress) as bar:
+        wrong, ties = wrong_inside(cells, net, bar.update)
+        across, outputs = _wrong_across(cells, net, bar.update), _wrong_outputs(cells, net, bar.update)
+        exactly = wrong_exactly(cells, net, chosen)
     return Certificate(
         cells=len(cells),
         area_error=abs(float(cells.areas.sum()) / cells.plane.area - 1),
@@ -134,8 +145,8 @@ def certificate(cells: PlaneCells, net: Network, sample: int, generator: torch.G
         wrong_inside=int((wrong & wide).sum()),
         ties=ties,
         too_thin=int((~wide).sum()),
-        wrong_across=_wrong_across(cells, net),
-        wrong_outputs=_wrong_outputs(cells, net),
+        wrong_across=across,
+        wrong_outputs=outputs,
         smallest_width=float(widths.min()),
         close_decisions=cells.close_decisions,
         undecided=cells.undecided,
@@ -225,12 +236,12 @@ def _not_convex(cells: PlaneCells, wide: Bools) -> int:
     return int(((np.logical_or.reduceat(bad, cells.offsets[:-1]) | (cells.areas <= 0)) & wide).sum())
 
 
-def _wrong_outputs(cells: PlaneCells, net: Network) -> int:
+def _wrong_outputs(cells: PlaneCells, net: Network, seen: Tally) -> int:
     """Vertices whose outputs are not those of a forward pass there, to within rounding."""
     if cells.outputs is None:
         return 0
     wrong = 0
-    for rows in portions(len(cells.vertices), net):
+    for rows in portions(len(cells.vertices), net, seen):
         x = cells._points(cells.vertices[rows])
         claimed, found = cells.outputs[rows], net(x).reshape(len(x), -1).numpy()
         norm, *norms = (as_rows(v).norm(dim=1).numpy() for v in (x, *net.preactivations(x)))
@@ -239,7 +250,7 @@ def _wrong_outputs(cells: PlaneCells, net: Network) -> int:
     return wrong
 
 
-def _wrong_across(cells: PlaneCells, net: Network) -> int:
+def _wrong_across(cells: PlaneCells, net: Network, seen: Tally) -> int:
     """Sides whose cells do not differ in just the units that switch along them."""
     edges = cells.edges
     inner = np.flatnonzero((edges.cells >= 0).all(axis=1))
@@ -252,4 +263,4 @@ def _wrong_across(cells: PlaneCells, net: Network) -> int:
             by_maker[changed.side[np.isin(site, rounds)]] = True
         else:
             by_maker[changed.side[(site == part.site) & (unit == changed.entry)]] = True
-    return int((~by_maker | wrong_switches(cells, net, found, cells.vertices, ends)).sum())
+    return int((~by_maker | wrong_switches(cells, net, found, cells.vertices, ends, seen)).sum())

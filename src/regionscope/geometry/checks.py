@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry.cells import Cells, portions
+from regionscope.geometry.cells import Cells, Tally, portions
 from regionscope.geometry.laws import usual_errors
 from regionscope.geometry.patterns import WINNER, differing_bits, words_at
 from regionscope.geometry.predicates import EPS, SAFETY
@@ -114,10 +114,10 @@ def _grouped(step: Step, entering: Tensor) -> Tensor:
     return entering.movedim(step.named["dim"] % (entering.dim() - 1) + 1, -1)[:, None].flatten(1, -2)
 
 
-def wrong_inside(cells: Cells, net: Network) -> tuple[Bools, int]:
+def wrong_inside(cells: Cells, net: Network, seen: Tally = lambda points: None) -> tuple[Bools, int]:
     """Which cells have another pattern at their centre, and how many units are within rounding of a breakpoint."""
     parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
-    for rows in portions(len(cells), net):
+    for rows in portions(len(cells), net, seen):
         found, patterns = _evaluation(cells, net, cells.centres[rows], parts), cells.patterns_of(rows)
         for number, part in enumerate(parts):
             claimed = patterns[:, part.first : part.first + part.entries]
@@ -164,12 +164,15 @@ def switches(cells: Cells, pairs: Indices) -> list[Switches]:
     return found
 
 
-def wrong_switches(cells: Cells, net: Network, found: Sequence[Switches], places: Floats, ends: Indices) -> Bools:
+def wrong_switches(
+    cells: Cells, net: Network, found: Sequence[Switches], places: Floats, ends: Indices,
+    seen: Tally = lambda points: None,
+) -> Bools:  # fmt: skip
     """Which sides have something that changes across them and does not switch where they end, (n, m) of the places."""
     parts, wrong = parts_of(cells, net), np.zeros(len(ends), bool)
     at = [ends[s.side].ravel() for s in found]
     order = [np.argsort(a, kind="stable") for a in at]
-    for rows in portions(len(places), net):
+    for rows in portions(len(places), net, seen):
         here = _evaluation(cells, net, places[rows], parts)
         for number, (part, s) in enumerate(zip(parts, found, strict=True)):
             mine = order[number][slice(*np.searchsorted(at[number], [rows.start, rows.stop], sorter=order[number]))]

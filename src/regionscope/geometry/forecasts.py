@@ -42,7 +42,7 @@ BIAS = 2.0  # and this factor: what is refused in vain is worse than what is tri
 
 @dataclass(frozen=True)
 class Forecast:
-    """About how many cells a plane has, with the standard error, how many vertices, and the seconds all that takes."""
+    """About how many cells a plane has, with the standard error, how many vertices, and how long cutting takes."""
 
     cells: float
     stderr: float
@@ -52,7 +52,7 @@ class Forecast:
 
     def __str__(self) -> str:
         off = f", give or take {100 * self.stderr / self.cells:.0f} %" if self.cells > 1 else ""
-        return f"about {_rounded(self.cells)} cells{off}, {self.bytes / GB:.1f} GB, {_in_words(self.seconds)}"
+        return f"about {_rounded(self.cells)} cells{off}, {self.bytes / GB:.1f} GB, {_in_words(self.seconds)} to cut"
 
     @property
     def least(self) -> float:

@@ -226,7 +226,9 @@ class PlaneCells(Cells):
         ends, cells = self.edges.vertices, self.edges.cells
         return np.asarray(traversals.walk(u, self.vertices, ends, cells, starts, sides[inner]))
 
-    def verify(self, *, sample: int = 8, generator: torch.Generator | None = None) -> "Certificate":
+    def verify(
+        self, *, sample: int = 8, generator: torch.Generator | None = None, show_progress: bool = False
+    ) -> "Certificate":
         """A certificate: what can be checked of these cells, checked; see `Certificate`.
 
         `sample` cells of a dense network are checked in exact rational arithmetic as well; without a `generator`, the
@@ -234,7 +236,7 @@ class PlaneCells(Cells):
         """
         from regionscope.geometry.certificates import certificate
 
-        return certificate(self, self._any_net, sample, generator)
+        return certificate(self, self._any_net, sample, generator, show_progress=show_progress)
 
     def plot(self, ax: "Axes | None" = None, **options: Any) -> "Axes":
         """A picture of the cells; see `regionscope.plots.regions` for the options."""

@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 MUCH = 1 << 28  # bytes of values: from here on holes in the heap are given back
 FEW = 64  # cells: so few are not split if the site that cuts them can do so in passes
 MOST_PARTS = 16  # that a block is split into
+BAR = "{l_bar}{bar}| {n:.0f}/{total} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"  # blocks bring in parts of a site
 
 
 @dataclass
@@ -97,7 +98,7 @@ def sweep(
     budget.check(8 * max((sum(math.prod(p.shapes[v]) for v in p.outputs) for p in way.parts), default=0))
     swept = Swept(net, cells.start(), boundaries, certified, exactly, in_rows(net, boundaries))
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
-    bar = tqdm(total=len(boundaries), desc="cutting", unit="site", disable=not show_progress)
+    bar = tqdm(total=len(boundaries), desc="cutting", unit="site", bar_format=BAR, disable=not show_progress)
     waiting, done = [CellBlock(cells, swept)], list[Finished]()
     while waiting:
         block = waiting.pop()

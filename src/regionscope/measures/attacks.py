@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from regionscope.measures.classification import label_leads
+from regionscope.measures.distance import norm_named
 from regionscope.measures.draws import Draws
 
 Outputs = Callable[[Tensor], Tensor]  # points -> outputs (n, k), with gradients
@@ -48,8 +49,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.attack not in ATTACKS:
             raise ValueError(f"attack must be none, {', '.join(ATTACKS)} or a function, got {self.attack!r}")
-        if self.norm not in NORMS:
-            raise ValueError(f"norm must be {' or '.join(NORMS)}, got {self.norm!r}")
+        object.__setattr__(self, "norm", norm_named(self.norm, NORMS))
         if self.loss not in LOSSES:
             raise ValueError(f"loss must be {' or '.join(LOSSES)}, got {self.loss!r}")
         if not 0 < self.radius < math.inf or self.steps < 1:

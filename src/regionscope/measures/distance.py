@@ -1,7 +1,7 @@
 """How far it is to where the network bends, and to where its decision changes."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar
@@ -85,6 +85,7 @@ def boundary_distance(
     >>> boundary_distance(model, torch.zeros(1, 2)).mean
     1.0
     """
+    norm = norm_named(norm, NORMS)
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     along = _directions_for(net, norm)
     parts, sites, units, ties = [], [], [], []
@@ -114,9 +115,19 @@ def boundary_distance(
     )
 
 
+def norm_named(norm: str, norms: Collection[str]) -> str:
+    """The one of these norms that is meant, with small or capital letters.
+
+    >>> norm_named("L2", NORMS), norm_named("linf", ["Linf", "L2"])
+    ('l2', 'Linf')
+    """
+    for known in norms:
+        if str(norm).lower() == known.lower():
+            return known
+    raise ValueError(f"norm must be {' or '.join(norms)}, got {norm!r}")
+
+
 def _directions_for(net: Network, norm: str) -> Directions:
-    if norm not in NORMS:
-        raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
     return exact_directions(net) if norm == "l2" else unit_directions(net)
 
 

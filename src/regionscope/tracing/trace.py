@@ -140,6 +140,24 @@ def _shape_advice(forward: Forward, example: Tensor) -> str:
         with suppress(Exception), torch.no_grad():
             forward.plain(points)
             return advice
+    return _first_layer_advice(forward, example)
+
+
+SIDES = ("depth", "height", "width")
+
+
+def _first_layer_advice(forward: Forward, example: Tensor) -> str:
+    """What shape the first layer says that points have, if these have another."""
+    for module in forward.modules:
+        if isinstance(module, nn.Linear):
+            fits = example.shape[-1] == module.in_features
+            wanted = f"{'' if example.dim() == 2 else '..., '}{module.in_features}"
+        elif isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+            fits = example.dim() == len(module.kernel_size) + 2 and example.shape[1] == module.in_channels
+            wanted = ", ".join(map(str, (module.in_channels, *SIDES[-len(module.kernel_size) :])))
+        else:
+            continue
+        return "" if fits else f"its first layer takes (n, {wanted}): give such points"
     return ""
 
 

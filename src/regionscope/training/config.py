@@ -143,6 +143,8 @@ class Training:
         for name, least in {"batch_size": 1, "steps": 1, "points": 1, "records": 2}.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if not self.seconds_per_record > 0:  # NaN neither
+            raise ValueError(f"seconds_per_record must be positive, got {self.seconds_per_record:g}")
         if self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
         if self.optimiser not in OPTIMISERS:
