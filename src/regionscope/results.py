@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.tables import html_table
+from regionscope.tables import how_many, html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +94,7 @@ class Estimate:
         if self.per_layer is not None and len(self.layer_numbers) > 1:
             for number, layer in zip(self.layer_numbers, self.per_layer.T, strict=True):
                 rows.append([f"layer {number}", Estimate("", layer, exact=self.exact)._number])
-        about = [f"{self.n:,} points", self._kind, self.quantity]
+        about = [how_many(self.n, "point"), self._kind, self.quantity]
         return html_table(rows, ", ".join(filter(None, about)))
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,6 +19,15 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
+def how_many(n: int, what: str) -> str:
+    """A number of things, in words.
+
+    >>> how_many(1, "point"), how_many(2000, "point")
+    ('1 point', '2,000 points')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def some_of(n: int, most: int) -> list[int]:
     """At most so many of the numbers below n, evenly spaced, both ends among them.
 

@@ -142,6 +142,12 @@ def test_measures_are_named_with_their_option_or_without(net: Path, capsys: pyte
         assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["total variation", "local rank"]
 
 
+def test_one_point_is_not_called_points(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app(["measure", str(net), "good_units", "--points", "x.npy", "--count", "1"])
+    said = capsys.readouterr().out
+    assert "Network(1 site, 5 units, 1 layer, piecewise linear), 1 point\n" in said and "1 points" not in said
+
+
 def test_what_was_assumed_is_printed(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app(["measure", str(net), "total_variation", "--points", "x.npy"])
     assert capsys.readouterr().out.startswith("net.safetensors: mlp with relu, as the file says\n")

@@ -21,7 +21,7 @@ def test_a_figure_is_reproduced_listed_and_not_made_twice(
     assert app(["reproduce", "hr5", "--scale", "smoke", "--seeds", "1", "--out", out]) == 0
     said = capsys.readouterr().out
     assert EXPERIMENTS["hr5"].claim in said and "yes regions per unit at the start" in said
-    assert "1 seeds instead of 5" in said
+    assert "1 seed instead of 5" in said
     file = tmp_path / "out" / "findings" / "smoke" / "hr5.json"
     found = Findings.load(file)
     assert file.with_suffix(".png").exists() and found.seeds == (0,)

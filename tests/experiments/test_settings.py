@@ -42,4 +42,4 @@ def test_names_tell_settings_apart_and_a_new_option_changes_none() -> None:
 def test_differences_are_told_in_words() -> None:
     assert differences(FULL, FULL) == ()
     told = differences(FULL, Outer(Inner(), FULL.several, FULL.options))
-    assert told == ("sizes 3 instead of 1, 2", "limit 0.5, 1.5 instead of all", "1 seeds instead of 3")
+    assert told == ("sizes 3 instead of 1, 2", "limit 0.5, 1.5 instead of all", "1 seed instead of 3")

@@ -478,8 +478,8 @@ def test_the_cost_of_a_resumed_run_is_that_of_its_new_records(tmp_path: Path) ->
     assert str(first.cost).startswith("2 records in ") and first.cost.earlier == 0
     with watched(True) as second:
         second(1), second(2)
-    assert str(second.cost).startswith("1 new records in ") and second.cost.earlier == 2
-    assert rs.Run.open(tmp_path / "run").status["monitoring"].startswith("1 new records in ")
+    assert str(second.cost).startswith("1 new record in ") and second.cost.earlier == 2
+    assert rs.Run.open(tmp_path / "run").status["monitoring"].startswith("1 new record in ")
 
 
 def test_a_monitor_prints_the_means_of_a_record_if_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

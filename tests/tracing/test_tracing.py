@@ -154,7 +154,7 @@ def test_a_printed_network_is_a_table() -> None:
     lines = str(rs.trace(mlp(2, 8, 1), torch.zeros(1, 2))).splitlines()
     assert lines[0].split() == ["layer", "site", "kind", "breakpoints", "shape", "units"]
     assert lines[1].split() == ["1", "1:0", "relu", "0", "8", "8"]
-    assert lines[2] == "Network(1 sites, 8 units, 1 layers, piecewise linear)"
+    assert lines[2] == "Network(1 site, 8 units, 1 layer, piecewise linear)"
 
 
 def test_verify_gives_no_verdict_on_a_boundary_and_says_so() -> None:

@@ -41,7 +41,7 @@ from regionscope.measures.attacks import box_of
 from regionscope.measures.plans import Planned, planned_bounds, planned_measures, usual_measures
 from regionscope.measures.table import MEASURES, measure_label, measure_named
 from regionscope.results import kind_of_error
-from regionscope.tables import aligned, write_rows
+from regionscope.tables import aligned, how_many, write_rows
 
 TOLD_BY_FILE = Given()
 Colour = Literal["class", "gradient", "layer", "pattern", "none"]
@@ -169,10 +169,12 @@ def _regions_in_words(cells: rs.PlaneCells, certificate: rs.Certificate) -> str:
     layers = ", ".join(f"{length:.4g}" for length in cells.boundary_length())
     kind = "exact" if cells.exact else f"NOT exact: {cells.undecided:,} signs are not proved"
     exactly = (
-        "" if certificate.checked_exactly is None else f", {certificate.checked_exactly} cells in exact arithmetic"
+        ""
+        if certificate.checked_exactly is None
+        else f", {how_many(certificate.checked_exactly, 'cell')} in exact arithmetic"
     )
     return (
-        f"{len(cells):,} linear regions, {len(cells.vertices):,} vertices ({kind})\n"
+        f"{how_many(len(cells), 'linear region')}, {len(cells.vertices):,} vertices ({kind})\n"
         f"length of the boundaries by layer: {layers}\n"
         f"certificate {'holds' if certificate.holds else 'FAILS'}: area to {certificate.area_error:.0e},"
         f" Euler's formula, every pattern by a forward pass{exactly};"
@@ -264,7 +266,7 @@ def measure(
     asked = {name: {**measure_named(name).defaults, **told.get(name, {})} for name in chosen}
     planned = planned_measures(net, data, asked, seconds=seconds, given=told, optional=not measures)
     if plan:
-        output.result(f"{net!r}, {len(data)} points\n\n{planned}", planned.to_dict())
+        output.result(f"{net!r}, {how_many(len(data), 'point')}\n\n{planned}", planned.to_dict())
         return
     if planned.changed:
         output.remark(f"{planned}\n")
@@ -281,7 +283,7 @@ def measure(
         stopped = stop  # what was measured until then is told all the same
         rest = command_line("measure", checkpoint, *(how.name for how in left))
         stop.add_note(f"the rest, with the same options and another --out: {rest}")
-    text = f"{net!r}, {len(data)} points\n\n{_measures_table(rows, net.layers)}"
+    text = f"{net!r}, {how_many(len(data), 'point')}\n\n{_measures_table(rows, net.layers)}"
     if out is not None:
         write_rows(rows, out)
         text += f"\n\nwrote {out}"
@@ -370,7 +372,7 @@ def bounds(
     net, data, _ = _network_and_points(checkpoint, given, points, None, count, output)
     planned = planned_bounds(net, data, draws=draws, seconds=seconds)
     if plan:
-        output.result(f"{net!r}, {len(data)} points\n\n{planned}", planned.to_dict())
+        output.result(f"{net!r}, {how_many(len(data), 'point')}\n\n{planned}", planned.to_dict())
         return
     if planned.changed:
         output.remark(f"{planned}\n")
@@ -380,7 +382,7 @@ def bounds(
         net, data, sigma=sigma, eta=eta, eps=eps, draws=how.options["draws"], constants_from=constants,
         generator=torch.Generator().manual_seed(seed), show_progress=output.bar,
     )  # fmt: skip
-    text = f"{net!r}, {len(data)} points\n\n{_bounds_table(found, terms)}"
+    text = f"{net!r}, {how_many(len(data), 'point')}\n\n{_bounds_table(found, terms)}"
     if plot is not None:
         matplotlib.use("agg")
         from regionscope.plots.scatter import bounds as draw_bounds
@@ -436,8 +438,8 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
     body = [head]
     for row in rows:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
-        error = f"{kind_of_error(row['quantity'])} at {row['n']} points"
-        kind = f"exact at each of {row['n']} points" if row["exact"] else error
+        points = how_many(row["n"], "point")
+        kind = f"exact at each of {points}" if row["exact"] else f"{kind_of_error(row['quantity'])} at {points}"
         said = ", ".join(filter(None, [kind, row["options"]]))
         body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}".replace("nan", "?"), *per_layer, said])
     return aligned(body)

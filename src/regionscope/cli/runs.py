@@ -28,7 +28,7 @@ from regionscope.runs.bundles import bundled, bundles_as_rows
 from regionscope.runs.report import summary, write_report
 from regionscope.runs.run import SIGNAL, Run, run_state
 from regionscope.runs.watched import USUAL
-from regionscope.tables import aligned, as_text, some_of, write_rows
+from regionscope.tables import aligned, as_text, how_many, some_of, write_rows
 from regionscope.training import loop as training
 from regionscope.training.config import Training
 
@@ -112,7 +112,7 @@ def _say_end(run: Run, output: Output) -> int:
     numbers = ", ".join(f"{n.replace('_', ' ')} {_number(status[n])}" for n in training.SCORES if n in status)
     lines = [
         f"{status['state']} at step {status['step']:,} of {status['steps']:,}: {numbers}",
-        f"{len(run.steps)} records in {run.path} ({status.get('monitoring', 'at unknown cost')})",
+        f"{how_many(len(run.steps), 'record')} in {run.path} ({status.get('monitoring', 'at unknown cost')})",
         *_missing_in_words(run, missing),
         *_failures_in_words(run),
     ]
@@ -320,7 +320,7 @@ def export(
         output.result(as_text(rows, ".csv").rstrip("\n"), rows)
         return
     write_rows(rows, out)
-    output.result(f"wrote {len(rows)} rows to {out}", {"rows": len(rows), "out": out})
+    output.result(f"wrote {how_many(len(rows), 'row')} to {out}", {"rows": len(rows), "out": out})
 
 
 DEMO = Training(

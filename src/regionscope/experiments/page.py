@@ -6,6 +6,7 @@ from typing import Any
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import VERDICTS, Check, Findings
 from regionscope.experiments.registry import EXPERIMENTS, PAPERS, paper_of
+from regionscope.tables import how_many
 
 INTRODUCTION = """# The papers, reproduced
 
@@ -20,7 +21,9 @@ def account(findings: Findings) -> str:
     """The claim beside what was found, for a terminal."""
     lines = [f"{findings.name}: {findings.claim}", *(f"  {_judged(check)}" for check in findings.checks)]
     lines += [f"  not as in the paper: {deviation}" for deviation in findings.deviations]
-    return "\n".join([*lines, f"  {len(findings.seeds)} seeds, {_duration(findings.seconds)}: {findings.verdict}"])
+    return "\n".join(
+        [*lines, f"  {how_many(len(findings.seeds), 'seed')}, {_duration(findings.seconds)}: {findings.verdict}"]
+    )
 
 
 def _judged(check: Check) -> str:

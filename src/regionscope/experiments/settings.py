@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from regionscope.files import plain
+from regionscope.tables import how_many
 
 S = TypeVar("S")
 LETTERS = 16  # of a hash: two settings of 10^6 have the same by a chance of 10^-8
@@ -83,7 +84,7 @@ def differences(settings: Any, other: Any) -> tuple[str, ...]:
         if is_dataclass(a) and is_dataclass(b):
             found += differences(a, b)
         elif field.name == "seeds":
-            found += [f"{len(a)} seeds instead of {len(b)}"] if len(a) != len(b) else []
+            found += [f"{how_many(len(a), 'seed')} instead of {len(b)}"] if len(a) != len(b) else []
         elif a != b:
             found.append(f"{field.name.replace('_', ' ')} {_words(a)} instead of {_words(b)}")
     return tuple(found)

@@ -5,12 +5,13 @@ from matplotlib.axes import Axes
 
 from regionscope.plots.style import HUES, in_lines, is_narrow, layer_colours, new_axes, paled
 from regionscope.results import Estimate
+from regionscope.tables import how_many
 
 
 def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
     """The mean of each layer with its standard error; with one layer or none, a histogram of the points."""
     ax = ax or new_axes(0.6)
-    ax.set_title((",\n" if is_narrow(ax) else ", ").join([found.name, f"{found.n:,} points"]))
+    ax.set_title((",\n" if is_narrow(ax) else ", ").join([found.name, how_many(found.n, "point")]))
     if found.per_layer is not None and len(found.layer_numbers) > 1:
         errors = found.per_layer.std(axis=0, ddof=1) / np.sqrt(found.n) if found.n > 1 else None
         colours = list(paled(layer_colours(len(found.layer_numbers)), 0.3))

@@ -22,7 +22,7 @@ from regionscope.runs.processes import leaders, leads
 from regionscope.runs.record import Record, whole_step
 from regionscope.runs.run import Run
 from regionscope.runs.watched import USUAL, Function, Observation, Probe, Watched, observation
-from regionscope.tables import Facts, Text
+from regionscope.tables import Facts, Text, how_many
 from regionscope.tracing.network import Network
 from regionscope.tracing.undisturbed import unwrapped
 from regionscope.types import Model
@@ -60,7 +60,7 @@ class Cost:
         thinned = f", {self.left_out} left out to keep the budget" if self.left_out else ""
         new = "new " if self.earlier else ""
         share = f"{self.share:.1%} of the training time" if self.share < 1 else "more than the training took"
-        return f"{self.records} {new}records in {self.seconds:.1f} s, {share}{thinned}"
+        return f"{how_many(self.records, f'{new}record')} in {self.seconds:.1f} s, {share}{thinned}"
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""

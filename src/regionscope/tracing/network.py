@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regionscope.points import as_tensor
-from regionscope.tables import Facts, Text, aligned, html_table
+from regionscope.tables import Facts, Text, aligned, how_many, html_table
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.program import Held, OnValue, Program
 from regionscope.types import Array
@@ -279,8 +279,8 @@ class Network:
         measuring, watching = usual_plans(self, points, seconds, seconds_per_record)
         others = "\n".join(f"{name} is taken if it is asked for: {why}" for name, why in UNPLANNED.items())
         return Text(
-            f"{self}\n\nmeasured at {points:,} points\n{measuring}\n{others}\n\n"
-            f"a record at {points:,} points\n{watching}"
+            f"{self}\n\nmeasured at {how_many(points, 'point')}\n{measuring}\n{others}\n\n"
+            f"a record at {how_many(points, 'point')}\n{watching}"
         )
 
     def __str__(self) -> str:
@@ -300,7 +300,8 @@ class Network:
 
     def __repr__(self) -> str:
         kind = "piecewise linear" if self.piecewise_linear else "not piecewise linear: unit boundaries only"
-        return f"Network({len(self.sites)} sites, {self.units} units, {self.layers} layers, {kind})"
+        sizes = {"site": len(self.sites), "unit": self.units, "layer": self.layers}
+        return f"Network({', '.join(how_many(n, what) for what, n in sizes.items())}, {kind})"
 
     @cached_property
     def _site_program(self) -> Program:
