@@ -87,8 +87,9 @@ class Cells(Facts):
     @property
     def _any_net(self) -> Network:
         if self.network is None:
+            name = type(self).__name__
             raise ValueError(
-                f"these cells were read without their network; say {type(self).__name__}.load(path, model), or of a run"
+                f"these cells were read without their network; say {name}.load(path, model=...), or of a run"
                 " run.plane(step, name, model) with the model of that step, such as rs.run_model(run, step)"
             )
         return self.network
