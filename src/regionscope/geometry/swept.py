@@ -42,7 +42,7 @@ from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Bools, Floats, Indices, Words
 
-GROWN = 8.0  # by so much a bound on slopes may grow before they are looked at
+GROWN = 16.0  # by so much a bound on slopes may grow before they are looked at
 COMPARISONS = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "sign", "argmax", "argmin", "nan_to_num"})  # lose NaN
 
 
