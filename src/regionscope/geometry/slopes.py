@@ -104,7 +104,7 @@ def _tangent_squares(shape: tuple[int, ...], program: Program, axes: Tensor, fac
         return [(x.unflatten(0, rows.shape[:2]) * factor.reshape(len(axes), 1, *x.shape[1:])).flatten(0, 1)]
 
     made = [as_rows(v).unflatten(0, rows.shape[:2]) for v in program.run(rows.reshape(-1, *shape), act=act)]
-    squares = [(rows[:, 1:] - rows[:, :1]).square().sum(dim=(1, 2)) for rows in made]
+    squares = [(value[:, 1:] - value[:, :1]).square().sum(dim=(1, 2)) for value in made]
     return np.asarray(torch.stack(squares).sum(dim=0).numpy())
 
 

@@ -128,7 +128,7 @@ class Bundle:
     def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Extent]:
         """Every site at the vertices x ± r v_p, and perhaps x; those `watched` in float64 if rounding may matter."""
         P, some = self.frames.shape[1], self.points[watched]
-        if len(some) and (self.passage.layers or not _is_coarse(radius, some)):
+        if len(some) and (self.passage.layers or _roundings(radius, some) < COARSE):
             values: Iterable[Tensor] = (v for _, v in self.precisely(watched, radius).embedded(radius))
         else:
             values = repeat(torch.empty(0))
@@ -231,21 +231,17 @@ def bundles(
 
 
 def is_lost(radius: float, points: Tensor) -> bool:
-    """Whether a radius is lost in the rounding of points (n, ...), and not in float64; an error if there too.
-
-    Points near zero count as of norm 1, as there are biases.
-    """
-    size = max(1.0, float(points.flatten(1).norm(dim=1).max()))
-    if radius >= RESOLVED * torch.finfo(points.dtype).eps * size:
+    """Whether a radius is lost in the rounding of points (n, ...), and not in float64; an error if there too."""
+    if _roundings(radius, points) >= RESOLVED:
         return False
     check_resolved(radius, points)
     return points.dtype is not torch.float64
 
 
-def _is_coarse(radius: float, points: Tensor) -> bool:
-    """Whether a neighbourhood of points (n, ...) is so large that rounding is nothing beside distances in it."""
+def _roundings(radius: float, points: Tensor) -> float:
+    """How many roundings of points (n, ...) a radius is; those near zero count as of norm 1, as there are biases."""
     size = max(1.0, float(points.flatten(1).norm(dim=1).max()))
-    return radius >= COARSE * torch.finfo(points.dtype).eps * size
+    return radius / (torch.finfo(points.dtype).eps * size)
 
 
 def _own_frames(
