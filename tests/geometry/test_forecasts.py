@@ -1,5 +1,6 @@
 """Estimates of how many cells a plane has, against the cells that it has."""
 
+import shutil
 from collections.abc import Callable
 
 import numpy as np
@@ -81,3 +82,7 @@ def test_what_does_not_fit_is_refused_before_any_block_is_finished(monkeypatch: 
         MemoryError, match=r"too little: about .* by an estimate; give .* GB, look at a part of about 0"
     ):
         rs.plane_cells(model, plane, memory=10 * cells)
+    full = shutil.disk_usage(".")._replace(free=cells)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
+    with pytest.raises(MemoryError, match=r"0\.0 GB in .* are too little: about .* its outputs take 0\.0 GB there"):
+        rs.plane_cells(model, plane)

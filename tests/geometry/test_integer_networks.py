@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from torch import Tensor
 import regionscope as rs
 from regionscope.geometry import swept
 from regionscope.geometry.budget import Budget
+from regionscope.geometry.segments import Segments
+from regionscope.geometry.subdivision import Subdivision
 
 PLANES = LINES = 300
 MANY = 5000  # of each, in the exhaustive test
@@ -103,6 +106,18 @@ def test_cells_are_those_of_exact_arithmetic_if_slopes_are_told_at_every_site(
     kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(swept, "GROWN", 0.0)
+    check(kind, seed)
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize("seed", range(2, PLANES, 16))
+def test_cells_are_those_of_exact_arithmetic_if_bounds_prove_little(
+    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signs are settled one by one: in float64 if that proves them, or in exact arithmetic."""
+    for complex_ in (Subdivision, Segments):
+        start = complex_.start
+        monkeypatch.setattr(complex_, "start", lambda self, start=start: replace(s := start(self), error=s.error + 1.0))
     check(kind, seed)
 
 

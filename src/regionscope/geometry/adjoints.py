@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry.bases import Basis, linear_part
-from regionscope.geometry.laws import Way
+from regionscope.geometry.laws import Law, Way
 from regionscope.geometry.rounding import DENSE, LINEAR, NORMS, SAME, SURE, rounding
 from regionscope.tracing.network import Site
 from regionscope.tracing.program import Program
@@ -61,8 +61,7 @@ class Adjoints:
         state[0][torch.arange(len(units)), torch.from_numpy(units)] = 1.0
         total, size, off = np.zeros(n), np.ones(n), np.zeros(n)
         for k in reversed(range(number)):
-            part, gain = self.way.parts[k + 1], self.way.laws[k + 1].state.gain[0]
-            off = SURE * gain * (off + _rounded(part) * size)  # at most how far off derivatives are
+            off = off_before(self.way.parts[k + 1], self.way.laws[k + 1], off, size)
             state, acted = self._before(k, state, trail.factors[k])
             size = np.sqrt(sum((rows.square().sum(dim=1) for rows in state), torch.zeros(n)).numpy())
             total += (size + off) * trail.made[k] + (acted.norm(dim=1).numpy() + off) * trail.resting[k]
@@ -89,8 +88,9 @@ class Adjoints:
         return taken, linear_part(part, known, taken[:-1], taken[-1], self.sites[k])
 
 
-def _rounded(part: Program) -> float:
-    """At most how far the derivatives of a part are off, of their norm times its gain."""
+def off_before(part: Program, law: Law, off: Floats, size: Floats) -> Floats:
+    """At most how far off derivatives with respect to what a part takes are, given that, and the norms, behind it."""
     values = {v for step in part.steps for v in step.used | {*step.results}} & part.shapes.keys()
-    entries, steps = max(math.prod(part.shapes[v]) for v in values), len(part.steps)
-    return steps * math.sqrt(entries) * float(rounding(entries + steps)[0])
+    entries, steps = max((math.prod(part.shapes[v]) for v in values), default=0), len(part.steps)
+    rounded = steps * math.sqrt(entries) * float(rounding(entries + steps)[0])
+    return np.asarray(SURE * np.hypot(law.whole.gain[0], law.others.gain[0]) * (off + rounded * size))

@@ -1,8 +1,8 @@
 """How much memory a sweep may take, and what it does not fit into.
 
 Values at vertices are what takes memory. So cells go through the network in blocks, depth first: a block that would
-take more than its share is split, its parts go on one after another, and of one that is finished only cells, outputs
-and the bits in which its patterns differ are kept.
+take more than its share is split, its parts go on one after another, and of one that is finished only cells and the
+bits in which its patterns differ are kept. Outputs go to a file (see `spilled`).
 """
 
 from dataclasses import dataclass

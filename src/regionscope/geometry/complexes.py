@@ -109,6 +109,10 @@ class Meetings:
     cell: Indices
     forms: list[Forms]  # two
     lines: Integers
+    near: Floats  # (n, 2) coordinates that they are near to; on a line the second does not count
+
+    def __getitem__(self, chosen: Indices | Bools) -> "Meetings":
+        return Meetings(self.cell[chosen], [form[chosen] for form in self.forms], self.lines, self.near[chosen])
 
 
 @dataclass(frozen=True)
@@ -205,14 +209,22 @@ class Complex(Protocol):
     def exact_points(self) -> tuple[Callable[[Indices, int], Tensor], Callable[[], Grid]]:
         """Points that tell the map of cells as they are now: modulo p (cells, points, entries), and the grid of all."""
 
+    def coordinates(self) -> Callable[[Indices], tuple[Tensor, Tensor]]:
+        """Origins and axes, in float64, of the coordinates in which those points of cells are (0, 0), (1, 0), (0, 1).
+
+        (cells, entries) and (cells, dimensions, entries).
+        """
+
     def local_bounds(self, vertices: Indices, units: Indices, cut: Cut) -> Floats:
         """Bounds on the errors of units at vertices, with the slopes that they have around them."""
 
     def corners(self, vertices: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
         """Where the vertices are, as the meeting of two lines each."""
 
-    def meetings(self, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
-        """The meetings of lines in cells."""
+    def meetings(
+        self, vertices: Indices, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]
+    ) -> Meetings:
+        """The meetings of lines in cells, as those were before vertices were made there."""
 
     def twins(self, signs: Indices, before: dict[str, Any]) -> Indices:
         """Signs at new vertices, as in `kernels.Questions`, also as other cells may ask for them."""

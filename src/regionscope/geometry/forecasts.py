@@ -10,6 +10,8 @@ from one larger square, which is about what a block will be.
 """
 
 import logging
+import shutil
+import tempfile
 import time
 from dataclasses import dataclass
 
@@ -35,8 +37,9 @@ LARGER = 8  # times the side, if there are fewer
 MOST = 200_000  # cells of all squares together
 FIXED = 4.0  # times as long as on average few vertices may take, for what does not depend on their number
 IN_A_BLOCK = 2000  # vertices that share rows, at least
-A_CELL = 96  # bytes that are kept of a cell, a vertex and two sides, without outputs
+A_CELL = 112  # bytes that are kept of a cell, a vertex and two sides; outputs are not, if that is much
 ERRORS = 3.0  # standard errors that a plane is given the benefit of
+OF_DISK = 0.5  # at most, of what is free for temporary files
 BIAS = 2.0  # and this factor: what is refused in vain is worse than what is tried in vain
 
 
@@ -49,6 +52,7 @@ class Forecast:
     vertices: float
     seconds: float
     bytes: float  # of memory
+    bytes_on_disk: float  # of outputs, if cells have to go through the network in blocks
 
     def __str__(self) -> str:
         off = f", give or take {100 * self.stderr / self.cells:.0f} %" if self.cells > 1 else ""
@@ -60,7 +64,7 @@ class Forecast:
         return max((self.cells - ERRORS * self.stderr) / BIAS, 1.0)
 
     def check(self, max_cells: int, memory: int) -> None:
-        """Refuse a plane that will have too many cells, or take too much memory."""
+        """Refuse a plane that will have too many cells, or take too much memory or space for temporary files."""
         needed, kept = self.bytes / self.cells, min(max_cells, memory * self.cells / self.bytes)
         smaller = f"look at a part of about {np.sqrt(kept / self.cells):.1g} times its side"
         if self.least > max_cells:
@@ -69,6 +73,12 @@ class Forecast:
             raise TooMuchMemory(
                 f"{memory / GB:.1f} GB of memory are too little: {self}, by an estimate; give"
                 f" {np.ceil(12 * self.bytes / GB) / 10:.1f} GB, {smaller}, or fewer layers"
+            )
+        folder = tempfile.gettempdir()
+        if self.least / self.cells * self.bytes_on_disk > (free := shutil.disk_usage(folder).free) * OF_DISK:
+            raise TooMuchMemory(
+                f"{free / GB:.1f} GB in {folder} are too little: {self}, by an estimate, and its outputs take"
+                f" {self.bytes_on_disk / GB:.1f} GB there; {smaller}, or set TMPDIR to a larger disk"
             )
 
 
@@ -159,8 +169,7 @@ class _Squares:
         vertices = float((self.vertices * share + self.ends * rim).mean()) + len(plane.domain)
         found = 1 + float(cells.mean())
         error = float(cells.std(ddof=1) / np.sqrt(n)) if n > 1 else found
-        size = (A_CELL * found + 8 * outputs * vertices) / SHARE
-        return Forecast(found, error, vertices, seconds * vertices, size)
+        return Forecast(found, error, vertices, seconds * vertices, A_CELL * found / SHARE, 8 * outputs * vertices)
 
     def seconds_a_vertex(self, first: "_Squares") -> float:
         """What one more takes than in the first, smaller squares; on average, if those were slowed down by what is done

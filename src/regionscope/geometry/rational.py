@@ -219,6 +219,8 @@ class CellMaps:
     points: Callable[[Indices, int], Tensor]  # of these cells modulo p: (cells, points, *input_shape)
     grid: Callable[[], Grid]  # that holds the points
     choices: Callable[[Indices], dict[int, Tensor]]  # value that leaves a site -> (cells, units)
+    # origins and axes of coordinates in float64, (cells, entries) and (cells, dimensions, entries); None if not known
+    frames: Callable[[Indices], tuple[Tensor, Tensor]] | None = None
 
 
 @dataclass(frozen=True)

@@ -229,6 +229,14 @@ class Segments:
 
         return ends, lambda: grid_of(points)
 
+    def coordinates(self) -> Callable[[Indices], tuple[Tensor, Tensor]]:
+        """Shares of the segments that pieces are on."""
+        points, segment = self.points, self.segment
+        return lambda pieces: (
+            points[segment[pieces]],
+            (points[segment[pieces] + 1] - points[segment[pieces]])[:, None],
+        )
+
     def corners(self, vertices: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
         """Where the vertices are: at a boundary of the piece that begins there, or at an end of a segment."""
         piece, label = vertices.copy(), self.chain.label[vertices]
@@ -236,11 +244,15 @@ class Segments:
         piece[last] = self._neighbours(vertices[last])[0]
         line = np.where(label >= 0, label, -2)
         line[last] = np.where(label[last] >= 0, label[last], -3)  # of a block, or of the curve
-        return self.meetings(piece, np.full(len(piece), -1), line, boundaries)
+        return self.meetings(vertices, piece, np.full(len(piece), -1), line, boundaries)
 
-    def meetings(self, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
+    def meetings(
+        self, vertices: Indices, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]
+    ) -> Meetings:
         """Boundaries on pieces, as if these were lines in a plane on which nothing changes across them."""
-        return Meetings(cell, [forms_of(lines, boundaries) for lines in (line, other)], ALONG)
+        share = self.chain.place[vertices] - (self.segment[cell] - self.begins[self.curve[vertices]])
+        near = np.stack([share, np.zeros(len(share))], axis=1)
+        return Meetings(cell, [forms_of(lines, boundaries) for lines in (line, other)], ALONG, near)
 
     def twins(self, signs: Indices, before: dict[str, Any]) -> Indices:
         """No other piece may ask for them."""

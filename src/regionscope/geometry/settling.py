@@ -11,10 +11,10 @@ from torch import Tensor
 
 from regionscope.geometry import kernels
 from regionscope.geometry.complexes import UNSETTLED, Complex, Cut, Meetings, Outcome, Signs, forms_of
+from regionscope.geometry.filters import Filter
 from regionscope.geometry.grids import Grid
 from regionscope.geometry.laws import route
 from regionscope.geometry.lineage import Lineage
-from regionscope.geometry.modular import Integers
 from regionscope.geometry.patterns import Boundaries, numbered
 from regionscope.geometry.predicates import EPS
 from regionscope.geometry.rational import CellMaps, Exact, Forms
@@ -106,6 +106,11 @@ class Judge:
             norm = law.norm_after(norm, sizes[b.site.entry])
         return Exact(self.net.program.pruned(list(sizes)), sizes)
 
+    @cached_property
+    def _filter(self) -> Filter:
+        """What needs no exact arithmetic."""
+        return Filter(self.net, route(self.net, self.boundaries), self.boundaries)
+
     @property
     def _has_budget(self) -> bool:
         """Whether the network can be evaluated once more."""
@@ -177,26 +182,26 @@ class Judge:
             told = points(chosen, p)
             return told.reshape(*told.shape[:2], *self.net.input_shape)
 
-        return CellMaps(shaped, grid, lambda chosen: lineage.pieces(self.boundaries, chosen))
+        return CellMaps(shaped, grid, lambda chosen: lineage.pieces(self.boundaries, chosen), cells.coordinates())
 
     def signs(self, maps: CellMaps, cut: Cut, meetings: Meetings, boundary: Indices) -> Signs:
         """The signs of boundaries of a site at meetings of lines; `UNSETTLED` if that cannot be done or is too much."""
         target = forms_of(cut.rule.labels[boundary].astype(np.int64), self.boundaries)
         signs = np.full(len(boundary), UNSETTLED, np.int8)
         signs[self.tied(maps, cut.boundaries, meetings.cell, boundary)] = 0
-        asked = np.flatnonzero((meetings.cell >= 0) & (signs == UNSETTLED))
-        if len(asked):
-            forms = [form[asked] for form in (*meetings.forms, target)]
-            signs[asked] = self._settled(maps, meetings.cell[asked], forms, meetings.lines)
+        for settled in (self._filter.signs, self._settled):
+            asked = np.flatnonzero((meetings.cell >= 0) & (signs == UNSETTLED))
+            if len(asked):
+                signs[asked] = settled(maps, meetings[asked], target[asked])
         return signs
 
-    def _settled(self, maps: CellMaps, cell: Indices, forms: Sequence[Forms], lines: Integers) -> Signs:
-        """The signs of the last forms where the two others vanish."""
-        signs = np.full(len(cell), UNSETTLED, np.int8)
-        able, moduli = self._affordable(maps, cell, forms)
+    def _settled(self, maps: CellMaps, meetings: Meetings, target: Forms) -> Signs:
+        """The signs of forms at meetings, in exact arithmetic."""
+        signs = np.full(len(target), UNSETTLED, np.int8)
+        able, moduli = self._affordable(maps, meetings.cell, [*meetings.forms, target])
         if able.any():
-            first, second, target = (form[able] for form in forms)
-            signs[able] = self.exactly.signs(maps, cell[able], [first, second], target, lines, moduli)
+            some = meetings[able]
+            signs[able] = self.exactly.signs(maps, some.cell, some.forms, target[able], some.lines, moduli)
         return signs
 
     def places(self, maps: CellMaps, meetings: Meetings) -> Floats:
@@ -206,8 +211,8 @@ class Judge:
         able, moduli = self._affordable(maps, meetings.cell, meetings.forms, self._to_place)
         self._to_place -= before - self.budget
         if able.any():
-            forms = [form[able] for form in meetings.forms]
-            found[able] = self.exactly.places(maps, meetings.cell[able], forms, meetings.lines, moduli)
+            some = meetings[able]
+            found[able] = self.exactly.places(maps, some.cell, some.forms, some.lines, moduli)
         return found
 
     def _affordable(
@@ -273,7 +278,7 @@ def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: 
     able = outcome.asked > 0 and judge.may_settle(cut.boundaries)
     while able and outcome.asked:
         vertex, boundary, cell, line, maker = asked[: outcome.asked].T
-        meetings = cells.meetings(cell, line, cut.rule.labels[maker].astype(np.int64), judge.boundaries)
+        meetings = cells.meetings(vertex, cell, line, cut.rule.labels[maker].astype(np.int64), judge.boundaries)
         signs = judge.signs(maps, cut, meetings, boundary)
         wrong = (signs != UNSETTLED) & (signs != outcome.made.signs(vertex, boundary))
         if not wrong.any():

@@ -12,7 +12,7 @@ Cells that are too narrow for that to say much are followed through the network,
 on: the differences of what it makes of the axes and of zero are the slope, but for rounding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from regionscope.geometry.rounding import SURE
 from regionscope.machine import points_at_once
 from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Network, as_rows
-from regionscope.tracing.program import Program
+from regionscope.tracing.program import Act, Program
 from regionscope.tracing.steps import Step
 from regionscope.types import Floats, Indices
 
@@ -78,16 +78,14 @@ def followed_slopes(
 
     At most, and infinite if that cannot be told: only of activations that are linear on either side of zero.
     """
-    steps = [s for s in net.program.steps if s.results[0] in choices]
-    slopes = {s.results[0]: each for s in steps if (each := _slopes_of(s, net)) is not None}
-    rounded = _rounded(laws)
-    if len(slopes) < len(steps) or not np.isfinite(rounded):
+    slopes, rounded = slopes_of(net, choices), _rounded(laws)
+    if len(slopes) < len(choices) or not np.isfinite(rounded):
         return np.full(len(axes), np.inf)
     program, found = net.program.pruned(outputs), list[Floats]()
     at_once = points_at_once((1 + axes.shape[1]) * program.entries)
     for start in range(0, len(axes), at_once):
         some = slice(start, start + at_once)
-        factors = {value: by_piece[choices[value][some].long()] for value, by_piece in slopes.items()}
+        factors = factors_of(slopes, {value: pieces[some] for value, pieces in choices.items()})
         squares = _tangent_squares(net.input_shape, program, axes[some], factors)
         found.append(SURE * (np.sqrt(squares) + 2 * np.sqrt(axes.shape[1]) * rounded))
     return np.concatenate([np.zeros(0), *found])
@@ -96,24 +94,40 @@ def followed_slopes(
 def _tangent_squares(shape: tuple[int, ...], program: Program, axes: Tensor, factors: Mapping[int, Tensor]) -> Floats:
     """The squared norms of what a program makes of axes, with these factors (n, units) in place of activations."""
     rows = torch.cat([torch.zeros_like(axes[:, :1]), axes], dim=1)  # (n, 1 + dimensions, entries)
+    each = {value: factor.repeat_interleave(rows.shape[1], dim=0) for value, factor in factors.items()}
+    made = [as_rows(v).unflatten(0, rows.shape[:2]) for v in program.run(rows.reshape(-1, *shape), act=bent_by(each))]
+    squares = [(value[:, 1:] - value[:, :1]).square().sum(dim=(1, 2)) for value in made]
+    return np.asarray(torch.stack(squares).sum(dim=0).numpy())
+
+
+def bent_by(factors: Mapping[int, Tensor]) -> Act:
+    """Does the steps of a program, with these factors (n, units) in place of activations, by what those make."""
 
     def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, tuple[int, ...]]) -> list[Any]:
         if (factor := factors.get(step.results[0])) is None:
             return lifted(step, values, shapes)
         x = values[step.named["self"].index]
-        return [(x.unflatten(0, rows.shape[:2]) * factor.reshape(len(axes), 1, *x.shape[1:])).flatten(0, 1)]
+        return [x * factor.reshape(x.shape)]
 
-    made = [as_rows(v).unflatten(0, rows.shape[:2]) for v in program.run(rows.reshape(-1, *shape), act=act)]
-    squares = [(value[:, 1:] - value[:, :1]).square().sum(dim=(1, 2)) for value in made]
-    return np.asarray(torch.stack(squares).sum(dim=0).numpy())
+    return act
 
 
-def _slopes_of(step: Step, net: Network) -> Tensor | None:
-    """The slopes of the pieces of an activation; None if a piece does not go through zero, or slopes differ by unit."""
-    found = pieces(step, net.program.constants)
-    if found is None or any(isinstance(slope, Tensor) or offset for slope, offset in found):
-        return None
-    return torch.tensor([float(slope) for slope, _ in found], dtype=torch.float64)
+def slopes_of(net: Network, values: Collection[int]) -> dict[int, Tensor]:
+    """The slopes of the pieces of activations, by what they make, of those that are linear on either side of zero.
+
+    Those are left out that have a piece beside zero, or slopes of their own for each unit.
+    """
+    found = dict[int, Tensor]()
+    for step in net.program.steps:
+        bends = pieces(step, net.program.constants) if step.results[0] in values else None
+        if bends is not None and not any(isinstance(slope, Tensor) or offset for slope, offset in bends):
+            found[step.results[0]] = torch.tensor([float(slope) for slope, _ in bends], dtype=torch.float64)
+    return found
+
+
+def factors_of(slopes: Mapping[int, Tensor], choices: Mapping[int, Tensor]) -> dict[int, Tensor]:
+    """The slopes (n, units) of the pieces that units are on."""
+    return {value: by_piece[choices[value].long()] for value, by_piece in slopes.items() if value in choices}
 
 
 def _rounded(laws: Sequence[Law]) -> float:

@@ -319,12 +319,17 @@ class Subdivision:
 
         return points, lambda: grid_of(origins).join(grid_of(axes))
 
+    def coordinates(self) -> Callable[[Indices], tuple[Tensor, Tensor]]:
+        """Those of the planes that cells are on."""
+        planes, polygon = self.planes, self.polygon
+        return lambda cells: (planes.origins[polygon[cells]], planes.axes[polygon[cells]])
+
     def corners(self, vertices: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
         """Where the vertices are, as the meeting of two lines each: in a cell that has a proper corner there."""
         sides = len(self.planes.domain)
         half = kernels.sharpest(vertices, self._outgoing(), self.mesh)
         edges, previous = half >> 1, self.mesh.before[half] >> 1
-        meetings = self.meetings(self.mesh.face[half], self._line(edges), self._line(previous), boundaries)
+        meetings = self.meetings(vertices, self.mesh.face[half], self._line(edges), self._line(previous), boundaries)
         corner = np.flatnonzero(self.corner[vertices] >= 0)  # of the domain: known as they are
         for form, axis in zip(meetings.forms, range(2), strict=True):
             form.places[corner] = -1
@@ -332,15 +337,17 @@ class Subdivision:
             form.levels[corner] = 0
         return meetings
 
-    def meetings(self, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
-        """The meetings of lines in cells."""
+    def meetings(
+        self, vertices: Indices, cell: Indices, line: Indices, other: Indices, boundaries: Sequence[Boundaries]
+    ) -> Meetings:
+        """The meetings of lines in cells, as those were before vertices were made there."""
         forms = []
         for lines in (line, other):
             rival = np.flatnonzero(lines <= kernels.RIVALS)
             form = forms_of(np.where(lines <= kernels.RIVALS, -1, lines), boundaries)
             form.places[rival] = self.pairs[kernels.RIVALS - lines[rival]]
             forms.append(form)
-        return Meetings(np.asarray(cell, np.int64), forms, _lines(self.planes.domain))
+        return Meetings(np.asarray(cell, np.int64), forms, _lines(self.planes.domain), self.mesh.xy[vertices])
 
     def twins(self, signs: Indices, before: dict[str, Any]) -> Indices:
         """Signs at vertices by cell, line and boundaries, also as the cell on the other side of the line sees them."""

@@ -25,12 +25,13 @@ from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable
 from regionscope.geometry.predicates import SHIFT
 from regionscope.geometry.rows import ENTRIES_AT_ONCE
 from regionscope.geometry.settling import Still, cut_by_site
+from regionscope.geometry.spilled import Spilled
 from regionscope.geometry.swept import Swept
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import GB, points_at_once, return_freed_memory
 from regionscope.progress import tqdm
 from regionscope.tracing.network import Network
-from regionscope.types import Floats, Indices, Words
+from regionscope.types import Indices, Words
 
 _log = logging.getLogger(__name__)
 MUCH = 1 << 28  # bytes of values: from here on holes in the heap are given back
@@ -99,7 +100,7 @@ def sweep(
     swept = Swept(net, cells.start(), boundaries, certified, exactly, in_rows(net, boundaries))
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", bar_format=BAR, disable=not show_progress)
-    waiting, done = [CellBlock(cells, swept)], list[Finished]()
+    waiting, done, outputs = [CellBlock(cells, swept)], list[Finished](), Spilled()
     while waiting:
         block = waiting.pop()
         bases_waiting = [b.swept.summed.basis for b in waiting if b.swept.summed is not None]
@@ -118,41 +119,28 @@ def sweep(
             bar.close()
             return block.swept
         done.append(_finished(block))
+        if block.swept.outputs is not None:
+            outputs.append(block.swept.outputs)
         budget.keep(done[-1].nbytes, block.share, sum(len(f.patterns.bits) for f in done))
     bar.close()
     swept.table = PatternTable(tuple(f.patterns for f in done))
-    pieces, outputs = [f.piece for f in done], [f.outputs for f in done if f.outputs is not None]
+    pieces = [f.piece for f in done]
     done.clear()
     joined = cells.join(pieces)
-    if outputs:
-        swept.outputs = _taken(outputs, joined.vertices)
+    swept.outputs = outputs.rows(joined.vertices)
     return swept
-
-
-def _taken(tables: list[Floats], chosen: Indices) -> Floats:
-    """Some rows of tables, one behind another; these are taken out of the list, as both would not fit into memory."""
-    made, first, begin = np.empty((len(chosen), tables[0].shape[1])), 0, 0
-    tables.reverse()
-    while tables:
-        table = tables.pop()
-        end = int(np.searchsorted(chosen, first + len(table)))
-        made[begin:end] = table[chosen[begin:end] - first]
-        begin, first = end, first + len(table)
-    return made
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What is kept of a block that all sites have cut."""
+    """What is kept of a block that all sites have cut, its outputs apart."""
 
     piece: Any
     patterns: PatternBlock
-    outputs: Floats | None
 
     @property
     def nbytes(self) -> int:
-        outputs = 0 if self.outputs is None else self.outputs.nbytes
-        return int(self.piece.nbytes) + outputs + self.patterns.nbytes
+        return int(self.piece.nbytes) + self.patterns.nbytes
 
 
 def _finished(block: CellBlock) -> Finished:
@@ -160,7 +148,7 @@ def _finished(block: CellBlock) -> Finished:
     cells, swept = block.cells, block.swept
     _place_exactly(cells, swept)
     lineage = swept.lineage.descended(np.flatnonzero(cells.own()))
-    return Finished(cells.finished(), lineage.block(swept.columns), swept.outputs)
+    return Finished(cells.finished(), lineage.block(swept.columns))
 
 
 def _carried(
