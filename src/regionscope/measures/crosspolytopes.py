@@ -27,6 +27,7 @@ from regionscope.tracing.program import Program
 from regionscope.tracing.schemas import aten
 
 LONGER = 1 + 1e-4  # for what rounding takes off a length
+TOGETHER = 32  # units whose products are computed together
 ROUNDINGS = {torch.float32: 2.0, torch.float64: 64.0}  # a value below so many of them may have the wrong sign
 
 Array = NDArray[Any]
@@ -72,12 +73,15 @@ class Work(NamedTuple):
     bound: Array  # (k,): how far from it a vertex may be,
     slack: Array  # (k,): and how much of that is rounding
     rows: Array  # (k,): the units that are looked at,
-    went: Array  # (k, 2P): their o and their shares u of e, or e itself
+    went: Array  # (2P, k): their o and their shares u of e, or e itself
+    apart: Array  # (P, k): their e
     unit: Array  # (k,): the units of the layer before that are open at some vertex,
+    kept: Array  # (k,): which of those that were looked at they are,
     shared: Array  # (k,): their parts of c,
     came: Array  # (2P, k): their o and u, or e
     even: Array  # (P, P): E
-    picked: Array  # (4, k): weights that are used together
+    maker: Array  # (P,): the unit that each u belongs to alone, where it has just switched
+    picked: Array  # (k, k): weights from the one to the other, and nothing beside them
 
 
 class Extremes(NamedTuple):
@@ -98,7 +102,7 @@ def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Te
     low, high = (np.empty((n, widths.sum()), dtype) for _ in range(2))
     found = Extremes(low, high, np.zeros(n, np.bool_))
     flat = Layer(*(np.concatenate([a.ravel() for a in parts]) for parts in zip(*layers, strict=True)))
-    spokes = arms.mT.contiguous().numpy()  # (1 or n, k, P)
+    spokes = arms.contiguous().numpy()
     at_once = -(-n // torch.get_num_threads())
 
     def fill(start: int) -> None:
@@ -113,15 +117,19 @@ def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Te
 
 @njit(cache=True, nogil=True)
 def _fill_extremes(centres, spokes, size, widths, layers, roundings, found):
-    P, k, dtype = spokes.shape[2], 16 * (widths.max() // 16 + 1), centres.dtype
+    P, k, dtype = spokes.shape[1], TOGETHER * (widths.max() // TOGETHER + 1), centres.dtype
     work = Work(
-        np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, np.int64), np.zeros((k, 2 * P), dtype),
-        np.zeros(k, np.int64), np.zeros(k, dtype), np.zeros((2 * P, k), dtype), np.zeros((P, P), dtype),
-        np.zeros((4, k), dtype),
+        np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, np.int64), np.zeros((2 * P, k), dtype),
+        np.zeros((P, k), dtype), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, dtype),
+        np.zeros((2 * P, k), dtype), np.zeros((P, P), dtype), np.zeros(P, np.int64), np.zeros((k, k), dtype),
     )  # fmt: skip
+    reach = np.empty(spokes.shape[2], dtype)
     for q in range(len(centres)):
+        own = spokes[q if len(spokes) > 1 else 0]
+        if q == 0 or len(spokes) > 1:
+            _fill_reach(own, reach)
         error = roundings * np.finfo(dtype).eps * size[q]
-        count = _enter(work, centres[q], spokes[q if len(spokes) > 1 else 0], error)
+        count = _enter(work, centres[q], own, reach, error)
         switched, unit, weight = 0, 0, 0
         for layer in range(len(widths)):
             inputs, after = widths[layer], unit + widths[layer]
@@ -142,17 +150,27 @@ def _fill_extremes(centres, spokes, size, widths, layers, roundings, found):
 
 
 @njit(cache=True, nogil=True)
-def _enter(work, centre, spokes, error):
+def _fill_reach(spokes, reach):
+    """How far each unit goes along the spokes (P, k)."""
+    reach[:] = 0
+    for spoke in spokes:
+        for i in range(len(reach)):
+            reach[i] = max(reach[i], abs(spoke[i]))
+
+
+@njit(cache=True, nogil=True)
+def _enter(work, centre, spokes, reach, error):
     """How many units of the first layer are looked at: those that are open at a vertex."""
     count = 0
     for i in range(len(centre)):
-        reach = np.abs(spokes[i]).max()
-        slack = error if reach > 0 else 0.0
-        work.value[i], work.slack[i], work.bound[i] = centre[i], slack, reach + slack
+        slack = error if reach[i] > 0 else 0.0
+        work.value[i], work.slack[i], work.bound[i] = centre[i], slack, reach[i] + slack
         if centre[i] >= -work.bound[i]:
             work.rows[count] = i
-            work.went[count, : len(spokes[i])] = spokes[i]
             count += 1
+    for p in range(len(spokes)):
+        for a in range(count):
+            work.went[p, a] = spokes[p, work.rows[a]]
     return count
 
 
@@ -163,51 +181,76 @@ def _leave(work, count, switched, low, high):
     How many are open somewhere, how many have switched by now, the radius R, and whether a sign is doubtful.
     """
     P, opened, before, doubtful = len(work.even), 0, min(switched, len(work.even)), False
-    written_out = switched > P
-    ahead, behind = np.zeros(P, low.dtype), np.zeros(P, low.dtype)
-    apart = np.empty((count, P), low.dtype)
+    went, apart = work.went, work.apart
+    _fill_apart(work, count, switched)
     for a in range(count):
         i = work.rows[a]
-        v, o, shares, e = work.value[i], work.went[a, :P], work.went[a, P:], apart[opened]
-        if written_out:
-            e[:] = shares
-        else:
-            e[:] = 0
-            for s in range(before):
-                for p in range(P):
-                    e[p] += shares[s] * work.even[s, p]
-        switches = False
+        v = work.value[i]
         if abs(v) <= work.bound[i]:
-            least, most = v + e[0], v + e[0]
+            least, most = v + apart[0, a], v + apart[0, a]
             for p in range(P):
-                least, most = min(least, v + e[p] - abs(o[p])), max(most, v + e[p] + abs(o[p]))
+                c, o = v + apart[p, a], abs(went[p, a])
+                least, most = min(least, c - o), max(most, c + o)
             low[i], high[i] = least, most
             doubtful |= 0 < work.slack[i] >= min(abs(least), abs(most))
             if most <= 0:
                 continue
-            switches = least <= 0
-        if switches:
-            for p in range(P):
-                up, down = max(v + e[p] + o[p], 0), max(v + e[p] - o[p], 0)
-                o[p], e[p] = (up - down) / 2, (up + down) / 2
-            shares[:before] = 0
-            v = 0
-            if switched < P:
-                work.even[switched] = e
-                work.came[P + switched] = 0
-                work.came[P + switched, opened] = 1
-            switched += 1
-        for p in range(P):
-            work.came[p, opened] = o[p]
-            ahead[p] += (e[p] + o[p]) ** 2
-            behind[p] += (e[p] - o[p]) ** 2
-        for s in range(before):
-            work.came[P + s, opened] = shares[s]
-        work.unit[opened], work.shared[opened] = i, v
+            if least <= 0:
+                for p in range(P):
+                    c, o = v + apart[p, a], went[p, a]
+                    up, down = max(c + o, 0), max(c - o, 0)
+                    went[p, a], apart[p, a] = (up - down) / 2, (up + down) / 2
+                    if switched < P:
+                        work.even[switched, p] = apart[p, a]
+                went[P : P + before, a] = 0
+                v = 0
+                if switched < P:
+                    work.maker[switched] = opened
+                switched += 1
+        work.unit[opened], work.shared[opened], work.kept[opened] = i, v, a
         opened += 1
-    if switched > P:
-        work.came[P:, :opened] = apart[:opened].T
-    return opened, switched, LONGER * np.sqrt(max(ahead.max(), behind.max())), doubtful
+    farthest = _hand_on(work, opened, before, switched)
+    return opened, switched, LONGER * np.sqrt(farthest), doubtful
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _fill_apart(work, count, switched):
+    """The e of the units that are looked at."""
+    P = len(work.even)
+    for p in range(P):
+        e = work.apart[p]
+        if switched > P:
+            e[:count] = work.went[P + p, :count]
+        else:
+            e[:count] = 0
+            for s in range(switched):
+                even, shares = work.even[s, p], work.went[P + s]
+                for a in range(count):
+                    e[a] += shares[a] * even
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _hand_on(work, opened, before, switched):
+    """Write down what leaves the units that are open; the largest squared distance of a vertex from c."""
+    P, farthest = len(work.even), np.zeros(1, work.came.dtype)[0]
+    for p in range(P):
+        went, apart, came = work.went[p], work.apart[p], work.came[p]
+        ahead, behind = farthest * 0, farthest * 0
+        for m in range(opened):
+            o, e = went[work.kept[m]], apart[work.kept[m]]
+            came[m] = o
+            ahead += (e + o) ** 2
+            behind += (e - o) ** 2
+        farthest = max(farthest, ahead, behind)
+    for s in range(P if switched > P else switched):
+        shares, came = work.apart[s] if switched > P else work.went[P + s], work.came[P + s]
+        if switched > P or s < before:
+            for m in range(opened):
+                came[m] = shares[work.kept[m]]
+        else:
+            came[:opened] = 0
+            came[work.maker[s]] = 1
+    return farthest
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
@@ -237,38 +280,28 @@ def _choose(work, opened, radius, error, weights, biases, lengths, roundings, la
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _multiply(work, weights, opened, count, columns):
-    """The parts of the units that are looked at, four units and two columns at a time."""
-    padded = 16 * (-(-opened // 16))
-    p0, p1, p2, p3 = work.picked[0], work.picked[1], work.picked[2], work.picked[3]
-    work.picked[:, opened:padded] = 0
-    zero = np.zeros(1, weights.dtype)[0]
-    for a in range(0, count, 4):
-        i0, i1, i2, i3 = (
-            work.rows[min(a + 0, count - 1)],
-            work.rows[min(a + 1, count - 1)],
-            work.rows[min(a + 2, count - 1)],
-            work.rows[min(a + 3, count - 1)],
-        )
-        for j in range(opened):
-            row = weights[work.unit[j]]
-            p0[j], p1[j], p2[j], p3[j] = row[i0], row[i1], row[i2], row[i3]
-        for p in range(0, columns, 2):
-            x, y = work.came[p], work.came[min(p + 1, columns - 1)]
-            s0, s1, s2, s3, t0, t1, t2, t3 = zero, zero, zero, zero, zero, zero, zero, zero
-            for j in range(padded):
-                s0 += p0[j] * x[j]
-                s1 += p1[j] * x[j]
-                s2 += p2[j] * x[j]
-                s3 += p3[j] * x[j]
-                t0 += p0[j] * y[j]
-                t1 += p1[j] * y[j]
-                t2 += p2[j] * y[j]
-                t3 += p3[j] * y[j]
-            work.went[a, p], work.went[a + 1, p], work.went[a + 2, p], work.went[a + 3, p] = s0, s1, s2, s3
-            if p + 1 < columns:
-                work.went[a, p + 1], work.went[a + 1, p + 1], work.went[a + 2, p + 1], work.went[a + 3, p + 1] = (
-                    t0,
-                    t1,
-                    t2,
-                    t3,
-                )
+    """The parts of the units that are looked at, four terms of two columns at a time."""
+    terms, wide, rows = 4 * (-(-opened // 4)), TOGETHER * (-(-count // TOGETHER)), work.rows
+    for j in range(opened):
+        row, picked = weights[work.unit[j]], work.picked[j]
+        for a in range(count):
+            picked[a] = row[rows[a]]
+    work.picked[opened:terms, :wide] = 0
+    work.came[:columns, opened:terms] = 0
+    for p in range(0, columns - 1, 2):
+        x, y, s, t = work.came[p], work.came[p + 1], work.went[p, :wide], work.went[p + 1, :wide]
+        s[:] = 0
+        t[:] = 0
+        for j in range(0, terms, 4):
+            x0, x1, x2, x3, y0, y1, y2, y3 = x[j], x[j + 1], x[j + 2], x[j + 3], y[j], y[j + 1], y[j + 2], y[j + 3]
+            w0, w1, w2, w3 = work.picked[j], work.picked[j + 1], work.picked[j + 2], work.picked[j + 3]
+            for a in range(wide):
+                s[a] += x0 * w0[a] + x1 * w1[a] + x2 * w2[a] + x3 * w3[a]
+                t[a] += y0 * w0[a] + y1 * w1[a] + y2 * w2[a] + y3 * w3[a]
+    if columns % 2:
+        x, s = work.came[columns - 1], work.went[columns - 1, :wide]
+        s[:] = 0
+        for j in range(terms):
+            xj, wj = x[j], work.picked[j]
+            for a in range(wide):
+                s[a] += xj * wj[a]
