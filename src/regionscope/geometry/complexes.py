@@ -195,8 +195,11 @@ class Complex(Protocol):
     def shares(self, parts: int) -> Ints:
         """The part that each cell goes to, if there are to be about so many: neighbours to the same."""
 
-    def split(self, share: Ints) -> Iterator[tuple[Any, Indices, Indices]]:
-        """Blocks of cells as complexes of their own, each with the vertices and cells of this one that it has."""
+    def split(self, share: Ints, before: Ints) -> Iterator[tuple[Any, Indices, Indices]]:
+        """Blocks of cells as complexes of their own, each with the vertices and cells of this one that it has.
+
+        `before` is the cell that each was before a tournament that is not over; cells that were one stay together.
+        """
 
     def finished(self) -> Any:
         """What is kept of a block that has been cut by all sites."""

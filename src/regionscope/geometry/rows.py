@@ -13,7 +13,6 @@ LARGE = 1 << 21  # bytes of an array that is no part of the heap
 SMALL = 1 << 20  # floats of a table that is a part of the heap: it is there again for the next sweep
 LARGER = 1 << 24  # floats that any other table has room for: fetched at once its pages are large, grown they are small
 STEP = 1 << 20  # floats that such a table grows by
-ROWS_AT_ONCE = 1 << 14  # that are moved together
 ENTRIES_AT_ONCE = 1 << 19  # floats of a table that are worked on together: they stay in the heap
 ROOM = 1 << 10  # rows that a cut may add to few
 
@@ -68,8 +67,9 @@ class Rows:
     def thin(self, stays: Bools) -> None:
         """Leave some rows out."""
         table, kept = self.table(len(stays)), 0
-        for start in range(0, len(stays), ROWS_AT_ONCE):
-            part = table[start : start + ROWS_AT_ONCE][stays[start : start + ROWS_AT_ONCE]]
+        at_once = max(1, ENTRIES_AT_ONCE // max(self.width, 1))
+        for start in range(0, len(stays), at_once):
+            part = table[start : start + at_once][stays[start : start + at_once]]
             table[kept : kept + len(part)] = part
             kept += len(part)
 

@@ -137,7 +137,7 @@ class Segments:
         share[after[last]] = share[last]
         return np.unique(share, return_inverse=True)[1].astype(np.int32)
 
-    def split(self, share: Ints) -> Iterator[tuple["Segments", Indices, Indices]]:
+    def split(self, share: Ints, before: Ints) -> Iterator[tuple["Segments", Indices, Indices]]:
         """Blocks of pieces, each with the vertices of this one that it has; the last may be borrowed from another."""
         new, after = self.ids < 0, self.chain.after
         self.ids = np.where(new, self.numbers[0] + np.cumsum(new) - 1, self.ids)

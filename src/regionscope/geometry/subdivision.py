@@ -253,20 +253,27 @@ class Subdivision:
             share[group] = number
         return share
 
-    def split(self, share: Ints) -> Iterator[tuple["Subdivision", Indices, Indices]]:
-        """Blocks of cells with meshes of their own, each with the vertices and cells of this one that it has."""
+    def split(self, share: Ints, before: Ints) -> Iterator[tuple["Subdivision", Indices, Indices]]:
+        """Blocks of cells with meshes of their own, each with the vertices and cells of this one that it has.
+
+        Edges between the same two cells of those before are one edge of a rim: what cut it may be joined again.
+        """
         new = self.ids < 0
         self.ids = np.where(new, self.numbers[0] + np.cumsum(new) - 1, self.ids)
         face = self.mesh.face.reshape(-1, 2)
         owner = np.where(face >= 0, share[face], -1)
-        parted = (owner[:, 0] != owner[:, 1]) & (owner >= 0).all(axis=1)
-        rim = np.where(parted, 2 * (self.numbers[1] + np.cumsum(parted) - 1), -1)
-        self.numbers[:] = self.numbers[0] + int(new.sum()), self.numbers[1] + int(parted.sum())
+        parted = np.flatnonzero((owner[:, 0] != owner[:, 1]) & (owner >= 0).all(axis=1))
+        sides = before[face[parted]]
+        line = np.concatenate([np.sort(sides, axis=1), self.mesh.label[parted, None]], axis=1)
+        number = np.unique(line, axis=0, return_inverse=True)[1].ravel()
+        rim = np.full(face.shape, -1)
+        rim[parted] = 2 * (self.numbers[1] + number)[:, None] + (sides > sides[:, ::-1])
+        self.numbers[:] = self.numbers[0] + int(new.sum()), self.numbers[1] + int(number.max(initial=-1)) + 1
         for part in range(int(share.max()) + 1):
             yield self._block(owner == part, np.flatnonzero(share == part), rim)
 
     def _block(self, inner: Bools, cells: Indices, rim: Indices) -> tuple["Subdivision", Indices, Indices]:
-        """The block of these cells, given the half-edges (edges, 2) inside it."""
+        """The block of these cells, given the half-edges (edges, 2) inside it and the numbers of new rims."""
         mesh, edges = self.mesh, np.flatnonzero(inner.any(axis=1))
         halves: Indices = (2 * edges[:, None] + np.arange(2)).ravel()
         used, origin = np.unique(mesh.origin[halves], return_inverse=True)
@@ -287,7 +294,7 @@ class Subdivision:
             face=np.where(inner.ravel()[halves], new_cell[mesh.face[halves]], -1).astype(np.int32),
             label=mesh.label[edges],
             rivals=mesh.rivals[edges],
-            rim=np.where(rim[edges] >= 0, rim[edges] + inner[edges, 1], mesh.rim[edges]).astype(np.int32),
+            rim=np.where(rim[edges, 0] >= 0, rim[edges, inner[edges, 1].astype(int)], mesh.rim[edges]).astype(np.int32),
             apart=mesh.apart[edges],
             start=number[mesh.start[cells]].astype(np.int32),
             source=np.arange(len(cells), dtype=np.int32),

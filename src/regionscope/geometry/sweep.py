@@ -57,9 +57,15 @@ class CellBlock:
     def nbytes(self) -> int:
         return self.swept.nbytes + int(self.cells.nbytes)
 
-    def split(self, parts: int) -> "list[CellBlock]":
-        """The same cells in about so many blocks; none if they cannot be split."""
-        share = self.cells.shares(parts)
+    def split(self, parts: int, rounds: int = 0) -> "list[CellBlock]":
+        """The same cells in about so many blocks; none if they cannot be split.
+
+        So many rounds of a tournament have cut them, which may join those again that were one cell before it.
+        """
+        lineage = self.swept.lineage
+        before = lineage.ancestors_before(rounds) if rounds else np.arange(len(self.cells), dtype=np.int32)
+        _, first, group = np.unique(before, return_index=True, return_inverse=True)
+        share = np.unique(self.cells.shares(parts)[first[group]], return_inverse=True)[1].astype(np.int32)
         if not share.any():
             return []
         return [
@@ -70,7 +76,7 @@ class CellBlock:
                 self.advanced,
                 self.share * len(part) / max(1, len(self.cells)),
             )
-            for part, vertices, cells in self.cells.split(share)
+            for part, vertices, cells in self.cells.split(share, before)
         ]
 
 
@@ -161,12 +167,12 @@ def _carried(
         check()
         site, part, law = boundaries[number], way.parts[number], way.laws[number]
         known = way.parts[number - 1].outputs if number else (0,)
-        together = number > 0 and _play_together(boundaries[number - 1], site)
+        rounds = _rounds_before(number, boundaries)
         block.site = number
         if not block.advanced:
             swept.fold()
             size = swept.bytes_to_advance(part)
-            if size > budget.room and not together and (parts := block.split(_parts(size, budget))):
+            if size > budget.room and (parts := block.split(_parts(size, budget), rounds)):
                 return parts
             swept.advance(part, known, boundaries[number - 1].site if number else None, law)
             swept.tell_slope(cells, part, law, number)
@@ -175,9 +181,9 @@ def _carried(
             cut, following = swept.look(part, law, site, known == (0,))
             more, each = 0 if budget.memory is None else cells.room_needed(cut), swept.vertex_bytes
             size = (swept.vertices + more) * each
-            whole = more == 0 or size <= budget.room or together
+            whole = more == 0 or size <= budget.room
             in_passes = site.tournament is None and len(cells) < FEW and 2 * swept.vertices * each < budget.room
-            if not whole and not in_passes and (parts := block.split(_parts(size, budget))):
+            if not whole and not in_passes and (parts := block.split(_parts(size, budget), rounds)):
                 return parts
             whole = whole or site.tournament is not None  # its rounds are counted by their notes
             if not whole:
@@ -235,9 +241,10 @@ def _parts(size: float, budget: Budget) -> int:
     return min(MOST_PARTS, max(2, math.ceil(size / max(budget.room, 1.0))))
 
 
-def _play_together(before: Boundaries, site: Boundaries) -> bool:
-    """Whether two sites are rounds of one tournament."""
-    return site.tournament is not None and site.tournament == before.tournament
+def _rounds_before(number: int, boundaries: Sequence[Boundaries]) -> int:
+    """How many rounds of the tournament that a site is one of have cut before it."""
+    played = boundaries[number].tournament
+    return 0 if played is None else sum(b.tournament == played for b in boundaries[:number])
 
 
 def in_rows(net: Network, boundaries: Sequence[Boundaries] | None = None) -> bool:
