@@ -286,15 +286,18 @@ def test_without_a_size_as_much_of_the_plane_is_drawn_as_fits(
 ) -> None:
     torch.manual_seed(0)
     path = saved(mlp(784, 30, 30, 10), tmp_path / "net.safetensors")
-    asked = ["regions", str(path), "--out", str(tmp_path / "a.png"), "--save", str(tmp_path / "a.npz")]
+    picture = tmp_path / "a.svg"
+    asked = ["regions", str(path), "--out", str(picture), "--save", str(tmp_path / "a.npz")]
     app(asked)
     whole, said = rs.PlaneCells.load(tmp_path / "a.npz"), capsys.readouterr().out
-    assert "expected by an estimate: about" in said and "middle" not in said
+    assert "expected by an estimate: about" in said and "middle" not in said + picture.read_text()
     monkeypatch.setattr("regionscope.plots.planes.MANY", len(whole) // 4)
     app(asked)
     part, said = rs.PlaneCells.load(tmp_path / "a.npz"), capsys.readouterr().out
     assert "so only its middle is looked at, 0." in said and "(--margin 0." in said
     assert part.plane.area < whole.plane.area and 1 < len(part) < len(whole) / 2
+    share = np.sqrt(part.plane.area / whole.plane.area)
+    assert f"only the middle of the plane, {share:.2g} of its side" in picture.read_text()
     app([*asked, "--margin", "1.2"])  # what is asked for is done
     assert len(rs.PlaneCells.load(tmp_path / "a.npz")) == len(whole)
 
