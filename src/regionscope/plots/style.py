@@ -163,6 +163,18 @@ def add_legend(ax: Axes, handles: Sequence[Artist], *, below: bool | None = None
     )  # fmt: skip
 
 
+def add_shared_legend(
+    figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None, *, columns: int | None = None,
+    above: bool = False,
+) -> None:  # fmt: skip
+    """One for all panels of a figure, below them or `above`: in so many columns, or all entries in one row."""
+    names = [str(handle.get_label()) for handle in handles] if labels is None else labels
+    figure.legend(
+        handles, names, loc="outside upper center" if above else "outside lower center", ncols=columns or len(names),
+        frameon=False, fontsize="small",
+    )  # fmt: skip
+
+
 def _legend_columns(width: float) -> int:
     """How many of a legend fit side by side into so many inches."""
     return max(2, int(width / (9.5 * plt.rcParams["font.size"] / 72)))

@@ -118,6 +118,7 @@ def _curves_figure(run: Run) -> "Figure":
     from matplotlib.patches import Patch
 
     from regionscope.plots.curves import curve, mark_phases, recorded
+    from regionscope.plots.style import add_shared_legend
 
     rows = run.rows()
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -148,7 +149,7 @@ def _curves_figure(run: Run) -> "Figure":
     figure.align_ylabels()
     entries: dict[str, Artist] = {str(line.get_label()): line for ax in axes for line in ax.lines}
     entries["± one standard error over points"] = Patch(color="0.5", alpha=0.3, lw=0)
-    figure.legend([*entries.values()], [*entries], loc="outside lower center", ncols=3, frameon=False)
+    add_shared_legend(figure, [*entries.values()], [*entries], columns=3)
     return figure
 
 
@@ -163,6 +164,7 @@ def _planes_figure(run: Run) -> "Figure":
     import matplotlib.pyplot as plt
 
     from regionscope.plots.planes import regions
+    from regionscope.plots.style import add_shared_legend
 
     name = next(names[0] for step in reversed(run.steps) if (names := run.planes(step)))
     recorded = [step for step in run.steps if name in run.planes(step)]
@@ -181,8 +183,6 @@ def _planes_figure(run: Run) -> "Figure":
             legend.remove()
     if entries:
         names = sorted(entries, key=lambda entry: (entry.startswith("class"), entry.startswith("decision"), entry))
-        figure.legend(
-            [entries[entry] for entry in names], names, loc="outside lower center", ncols=2 * across, frameon=False
-        )
+        add_shared_legend(figure, [entries[entry] for entry in names], names, columns=2 * across)
     figure.draw_without_rendering()  # only then is it known where titles above squares are, and room is made for them
     return figure
