@@ -316,6 +316,32 @@ def test_a_size_that_does_not_fit_is_refused_with_an_estimate(tmp_path: Path, mo
         app([*asked, "--memory", "1e-6"])
 
 
+def test_a_size_that_may_not_fit_is_begun_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    path = saved(mlp(784, 30, 30, 10), tmp_path / "net.safetensors")
+    asked = ["regions", str(path), "--out", str(tmp_path / "a.png"), "--margin", "1.2"]
+
+    def work(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def warning(*options: str) -> str:
+        with pytest.raises(KeyboardInterrupt):
+            app([*asked, *options])
+        return capsys.readouterr().err
+
+    app([*asked, "--json"])
+    found = json.loads(capsys.readouterr().out)["expected"]
+    monkeypatch.setattr(rs, "plane_cells", work)
+    assert warning() == ""
+    for options in (["--memory", str(found["bytes"] / 1.5e9)], ["--max-cells", str(int(found["cells"] / 1.5))]):
+        said = warning(*options)
+        assert said.startswith("regionscope: more is expected than the ") and said.count("\n") == 1
+        assert "the work may stop" in said and "a part of about 0.8 times its side" in said
+        assert warning(*options, "--quiet") == ""
+
+
 def test_bounds_of_a_large_network_keep_to_their_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.save(cnn((1, 28, 28), 10, depth=2, width=8).state_dict(), tmp_path / "cnn.pt")
     asked = ["bounds", str(tmp_path / "cnn.pt"), *"--model cnn --activation relu --shape 1 28 28 --plan".split()]

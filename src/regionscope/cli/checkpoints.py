@@ -104,7 +104,7 @@ def regions(
     max_cells
         Stop with an error beyond this number of cells.
     memory
-        Keep to this many GB; what does not fit is refused.
+        Keep to this many GB; what does not fit is refused, and what may not, by an estimate, is told before the work.
     certified
         Stop with an error if a sign cannot be proved, however long that takes.
     save
@@ -131,6 +131,8 @@ def regions(
         plane, found = whole, expected(network, whole, up_to_layer)
         output.remark(f"expected by an estimate: {found}")
     found.check(max_cells, room)
+    if excess := found.excess(max_cells, room):
+        output.warn(excess)
     matplotlib.use("agg")
     with told_if_stopped("the same command begins anew; a smaller --margin or --radius takes less time"):
         cells = rs.plane_cells(
