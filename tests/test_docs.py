@@ -93,6 +93,15 @@ def test_a_command_that_would_be_refused_is_not_understood(command: str) -> None
         understood(command)
 
 
+@pytest.mark.parametrize("name", LINKED)
+def test_runs_that_the_commands_of_a_page_take_are_made_on_it(name: str) -> None:
+    text = LINKED[name].read_text()
+    made = {*re.findall(r"train (runs/\w+)", text), *re.findall(r'run="(runs/\w+)"', text)}
+    made |= {"demo/run"} if "regionscope demo" in text else set()
+    words = {word for command in commands(text) for word in shlex.split(command, comments=True)}
+    assert {word for word in words if re.fullmatch(r"runs/\w+|demo/run", word)} <= made
+
+
 def test_every_page_is_in_one_table_of_contents() -> None:
     found = ["index"]
     for name, text in TEXTS.items():

@@ -286,15 +286,18 @@ def test_without_a_size_as_much_of_the_plane_is_drawn_as_fits(
 ) -> None:
     torch.manual_seed(0)
     path = saved(mlp(784, 30, 30, 10), tmp_path / "net.safetensors")
-    asked = ["regions", str(path), "--out", str(tmp_path / "a.png"), "--save", str(tmp_path / "a.npz")]
+    picture = tmp_path / "a.svg"
+    asked = ["regions", str(path), "--out", str(picture), "--save", str(tmp_path / "a.npz")]
     app(asked)
     whole, said = rs.PlaneCells.load(tmp_path / "a.npz"), capsys.readouterr().out
-    assert "expected by an estimate: about" in said and "middle" not in said
+    assert "expected by an estimate: about" in said and "middle" not in said + picture.read_text()
     monkeypatch.setattr("regionscope.plots.planes.MANY", len(whole) // 4)
     app(asked)
     part, said = rs.PlaneCells.load(tmp_path / "a.npz"), capsys.readouterr().out
     assert "so only its middle is looked at, 0." in said and "(--margin 0." in said
     assert part.plane.area < whole.plane.area and 1 < len(part) < len(whole) / 2
+    share = np.sqrt(part.plane.area / whole.plane.area)
+    assert f"only the middle of the plane, {share:.2g} of its side" in picture.read_text()
     app([*asked, "--margin", "1.2"])  # what is asked for is done
     assert len(rs.PlaneCells.load(tmp_path / "a.npz")) == len(whole)
 
@@ -311,6 +314,32 @@ def test_a_size_that_does_not_fit_is_refused_with_an_estimate(tmp_path: Path, mo
         app([*asked, "--max-cells", "5"])
     with pytest.raises(MemoryError, match=r"are too little: about .* by an estimate; give \d+\.\d GB, look at a part"):
         app([*asked, "--memory", "1e-6"])
+
+
+def test_a_size_that_may_not_fit_is_begun_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    path = saved(mlp(784, 30, 30, 10), tmp_path / "net.safetensors")
+    asked = ["regions", str(path), "--out", str(tmp_path / "a.png"), "--margin", "1.2"]
+
+    def work(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def warning(*options: str) -> str:
+        with pytest.raises(KeyboardInterrupt):
+            app([*asked, *options])
+        return capsys.readouterr().err
+
+    app([*asked, "--json"])
+    found = json.loads(capsys.readouterr().out)["expected"]
+    monkeypatch.setattr(rs, "plane_cells", work)
+    assert warning() == ""
+    for options in (["--memory", str(found["bytes"] / 1.5e9)], ["--max-cells", str(int(found["cells"] / 1.5))]):
+        said = warning(*options)
+        assert said.startswith("regionscope: more is expected than the ") and said.count("\n") == 1
+        assert "the work may stop" in said and "a part of about 0.8 times its side" in said
+        assert warning(*options, "--quiet") == ""
 
 
 def test_bounds_of_a_large_network_keep_to_their_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,22 @@ def test_a_large_network_keeps_to_its_time() -> None:
     assert planned(net, 1e9).whole == planned(net, 1e9).seconds == plan.whole
 
 
+def test_a_machine_that_is_a_little_slower_makes_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = rs.trace(image_network(), IMAGES[:1])
+
+    def plan(seconds: float) -> Plan:
+        monkeypatch.setattr(plans, "_seconds", lambda function: seconds)
+        return planned(net, 500.0)
+
+    times = [2 ** (k / 25) for k in range(-100, 100)]  # of a forward pass
+    made = [plan(seconds) for seconds in times]
+    changes = [k for k in range(1, len(made)) if made[k] != made[k - 1]]
+    assert len(changes) == 4, "eight powers of two are four of four"
+    assert all(made[k].measures != made[k - 1].measures for k in changes)
+    assert all(0.5 <= plans._coarse(seconds) / seconds <= 2 for seconds in times)
+    assert plan(0.0).whole > 0, "a clock that did not tick"
+
+
 @pytest.mark.usefixtures("slow")
 def test_several_sets_of_points_share_the_time() -> None:
     net = rs.trace(image_network(), IMAGES[:1])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from regionscope import plots
-from regionscope.plots.style import in_lines, new_axes
+from regionscope.plots.style import add_shared_legend, in_lines, new_axes
 from regionscope.results import Estimate
 
 LABEL = "boundary crossings at uniform points, sum over layers, radius 0.05, directions 25"
@@ -32,4 +32,24 @@ def test_what_is_measured_keeps_to_a_figure_of_three_inches(layers: int) -> None
     whole = ax.figure.bbox
     for box in (text.get_window_extent() for text in (ax.xaxis.label, ax.yaxis.label, ax.title)):
         assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1
+    plt.close("all")
+
+
+@pytest.mark.parametrize("above", [False, True])
+@pytest.mark.parametrize(("columns", "names"), [(None, None), (2, ["a", "b", "c"])])
+def test_a_legend_for_all_panels_lies_outside_of_each(
+    above: bool, columns: int | None, names: list[str] | None
+) -> None:
+    figure, axes = plt.subplots(2, 2, layout="constrained")
+    lines = [axes[0, 0].plot([0, 1], [0, k], label=f"curve {k}")[0] for k in range(3)]
+    add_shared_legend(figure, lines, names, columns=columns, above=above)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == (names or ["curve 0", "curve 1", "curve 2"])
+    box, whole = legend.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1
+    panels = [ax.get_tightbbox() for ax in axes.flat]
+    assert min(p.y0 for p in panels) >= box.y1 if not above else max(p.y1 for p in panels) <= box.y0
+    rows = {round(text.get_window_extent().y0) for text in legend.get_texts()}
+    assert len(rows) == (2 if columns else 1)
     plt.close("all")

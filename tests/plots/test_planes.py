@@ -171,6 +171,21 @@ def test_patterns_have_a_colour_each_and_none_has_no_fill() -> None:
         cells.plot(colour="mood")
 
 
+@pytest.mark.parametrize("boundaries", [True, False])
+@pytest.mark.parametrize(
+    ("colour", "words"), [("layer", "the same pattern in layer 1"), ("pattern", "no other meaning")]
+)
+def test_the_legend_says_what_colours_of_patterns_mean(colour: str, words: str, boundaries: bool) -> None:
+    with plots.paper():
+        ax = square(network(2, 5, 8, 1)).plot(colour=colour, boundaries=boundaries)
+        figure_of(ax).draw_without_rendering()
+    legend = ax.get_legend()
+    assert legend is not None and words in legend.get_title().get_text().replace("\n", " ")
+    seen, whole = legend.get_window_extent(), figure_of(ax).bbox
+    assert whole.x0 <= seen.x0 and seen.x1 <= whole.x1 and whole.y0 <= seen.y0
+    assert square(network(2, 5, 1)).plot(colour=colour, legend=False).get_legend() is None
+
+
 def test_by_layer_cells_of_one_first_pattern_are_alike() -> None:
     cells = square(network(2, 5, 8, 2))
     (polygons,) = found(cells.plot(colour="layer"), PolyCollection)

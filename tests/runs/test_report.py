@@ -114,3 +114,20 @@ def test_planes_with_nothing_to_name_have_no_legend(tmp_path: Path) -> None:
     assert [ax.get_title() for ax in figure.axes if ax.get_title()] == ["step 0: 1 regions"]
     assert not figure.legends
     plt.close(figure)
+
+
+def test_a_report_lists_what_could_not_be_measured(run: rs.Run, tmp_path: Path) -> None:
+    failing = rs.Run.create(tmp_path / "failing", {})
+    failing.record(rs.Record(0, {"loss": 1.0}))
+    for step in range(1, 15):
+        errors = {"train/local_rank": f"ValueError: no luck\nat {'all' if step > 2 else step}"}
+        failing.record(rs.Record(step, {"loss": 1.0}, errors=errors))
+    write_report(failing, tmp_path / "report")
+    page = (tmp_path / "report" / "report.md").read_text()
+    assert page.split("## What could not be measured\n\n```\n")[1].split("\n```")[0].splitlines() == [
+        "train/local_rank at step 1: ValueError: no luck at 1",
+        "train/local_rank at step 2: ValueError: no luck at 2",
+        "train/local_rank at steps 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 2 more: ValueError: no luck at all",
+    ]
+    write_report(run, tmp_path / "whole")
+    assert "## What could not be measured\n\n```\nnothing\n```" in (tmp_path / "whole" / "report.md").read_text()

@@ -73,7 +73,7 @@ def regions(
     A network with two inputs is drawn on the square of half-side RADIUS around the origin. Others are cut along the
     plane through three points, or a random plane around one; by default through a 0, a 1 and a 2 of MNIST. What that
     will have, and how long it takes, is estimated and said beforehand. If neither RADIUS nor MARGIN is given and the
-    whole would be too much, its middle is drawn.
+    whole would be too much, its middle is drawn, as the title says.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def regions(
     max_cells
         Stop with an error beyond this number of cells.
     memory
-        Keep to this many GB; what does not fit is refused.
+        Keep to this many GB; what does not fit is refused, and what may not, by an estimate, is told before the work.
     certified
         Stop with an error if a sign cannot be proved, however long that takes.
     save
@@ -131,13 +131,19 @@ def regions(
         plane, found = whole, expected(network, whole, up_to_layer)
         output.remark(f"expected by an estimate: {found}")
     found.check(max_cells, room)
+    if excess := found.excess(max_cells, room):
+        output.warn(excess)
     matplotlib.use("agg")
     with told_if_stopped("the same command begins anew; a smaller --margin or --radius takes less time"):
         cells = rs.plane_cells(
             network, plane, up_to_layer=up_to_layer, max_cells=max_cells, memory=room, certified=certified,
             show_progress=output.bar,
         )  # fmt: skip
-        save_picture(cells.plot(colour=colour, labels=names), out)
+        ax = cells.plot(colour=colour, labels=names)
+        if plane is not whole:
+            part = f"only the middle of the plane, {_share(plane, whole):.2g} of its side"
+            ax.set_title(f"{ax.get_title()}\n{part}")
+        save_picture(ax, out)
         if save is not None:
             cells.save(save)
         certificate = cells.verify(generator=torch.Generator().manual_seed(seed), show_progress=output.bar)
@@ -153,11 +159,16 @@ def regions(
     return 0 if certificate.holds else 1
 
 
+def _share(plane: rs.Plane, whole: rs.Plane) -> float:
+    """The side of a part of a plane, by that of the whole."""
+    return math.sqrt(plane.area / whole.area)
+
+
 def _size_in_words(plane: rs.Plane, whole: rs.Plane, found: Forecast, asked: Forecast) -> str:
     """What is looked at, and why."""
     if plane is whole:
         return f"expected by an estimate: {found}"
-    share = math.sqrt(plane.area / whole.area)
+    share = _share(plane, whole)
     return (
         f"the whole plane would have {asked}\nso only its middle is looked at, {share:.2g} of its side"
         f" (--margin {USUAL_MARGIN * share:.2g}, or --radius {USUAL_RADIUS * share:.2g} of a plane around a point);"

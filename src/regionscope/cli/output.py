@@ -56,6 +56,11 @@ class Output:
         if not self.quiet:
             print(text, file=sys.stderr if self.json else sys.stdout)
 
+    def warn(self, text: str) -> None:
+        """What may go wrong; it goes where errors go."""
+        if not self.quiet:
+            print(f"regionscope: {text}", file=sys.stderr, flush=True)
+
     def result(self, text: str, data: Any) -> None:
         """What a command found: in words, or as JSON."""
         if self.json:

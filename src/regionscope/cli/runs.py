@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from textwrap import shorten
 from typing import Annotated, Any, Literal
 
 import cyclopts
@@ -25,7 +24,7 @@ from regionscope.cli.output import (
 )
 from regionscope.cli.places import run_folders
 from regionscope.runs.bundles import bundled, bundles_as_rows
-from regionscope.runs.report import summary, write_report
+from regionscope.runs.report import reason, summary, write_report
 from regionscope.runs.run import SIGNAL, Run, run_state
 from regionscope.runs.watched import USUAL
 from regionscope.tables import aligned, as_text, how_many, some_of, write_rows
@@ -35,7 +34,6 @@ from regionscope.training.config import Training
 Picture = Literal["png", "svg", "pdf"]
 USUAL_TRAINING = Training()
 FEW = 5
-LINE = 200  # characters of a reason
 
 
 def train(
@@ -142,8 +140,7 @@ def _failures_in_words(run: Run) -> list[str]:
     """One line for each of the first few measures that failed, how often and why at first; and how many more did."""
     failures, records = run.failures, len(run.steps)
     said = [
-        f"{run.path}: {what} could not be measured at {len(steps)} of {records} records: "
-        + shorten(run.read(steps[0]).errors[what], LINE, placeholder=" …")
+        f"{run.path}: {what} could not be measured at {len(steps)} of {records} records: " + reason(run, what, steps[0])
         for what, steps in list(failures.items())[:FEW]
     ]
     return said + ([f"{run.path}: {len(failures) - FEW} more could not be measured"] if len(failures) > FEW else [])
@@ -263,10 +260,11 @@ def compare(
         )
     for bundle in found:
         if len(bundle.paths) > 1:
-            text.append(f"{bundle.name}: the mean of {len(bundle.paths)} seeds ± its standard error over them")
+            text.append(f"{bundle.name}: the mean of {bundle.number} ± its standard error over them")
     if repeats := [str(path) for bundle in found for path in bundle.repeats]:
         # a remark, since rows have no place for it
-        output.remark(f"not counted, since another run has the same settings and seed: {', '.join(repeats)}")
+        why = "another run has the same settings and seed, or recorded the same"
+        output.remark(f"not counted, since {why}: {', '.join(repeats)}")
     if out is not None and out.suffix in PICTURES:
         matplotlib.use("agg")
         from regionscope.plots.curves import compared_runs

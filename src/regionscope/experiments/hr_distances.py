@@ -142,7 +142,7 @@ def _checks(settings: DistanceSettings, evidence: Evidence) -> Sequence[Check]:
 
 def _draw(findings: Findings) -> "Figure":
     """Distances, units × distances over epochs and against accuracy; and the three kinds of points."""
-    from regionscope.plots.style import curve_styles
+    from regionscope.plots.style import add_shared_legend, curve_styles
 
     curves = dict(findings.evidence.curves)
     scaled, accuracies = _of_kind(curves, "random"), _of_kind(curves, "accuracy")
@@ -156,7 +156,7 @@ def _draw(findings: Findings) -> "Figure":
     against.set(xlabel="test accuracy", ylabel="units × distance", ylim=scaled_ax.get_ylim())
     means = {f"{kind} points": _mean_of_networks(_of_kind(curves, kind)) for kind in KINDS}
     draw_curves(kinds, means, xlabel="epoch", ylabel="units × distance, mean", from_zero=True)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize="small")
+    add_shared_legend(figure, *ax.get_legend_handles_labels(), columns=3)
     return figure
 
 

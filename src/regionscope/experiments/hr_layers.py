@@ -90,7 +90,7 @@ def _layer_checks(settings: RandomSettings, evidence: Evidence) -> Sequence[Chec
 def _draw_layers(findings: Findings) -> "Figure":
     from matplotlib.collections import LineCollection
 
-    from regionscope.plots.style import layer_colours, layer_handles
+    from regionscope.plots.style import add_shared_legend, layer_colours, layer_handles
 
     arrays = findings.evidence.arrays
     segments, layer, counts = in_units(arrays["segments"]), arrays["layer"], arrays["regions"][0]
@@ -103,9 +103,7 @@ def _draw_layers(findings: Findings) -> "Figure":
         ax.set(xlim=(-side, side), ylim=(-side, side), aspect="equal", xlabel="first input, 10⁻³")
         ax.set_title(f"after layer {after}: {count:,} regions", fontsize="medium")
     axes[0].set_ylabel("second input, 10⁻³")
-    figure.legend(
-        handles=layer_handles(depth), loc="outside lower center", ncols=depth, frameon=False, fontsize="small"
-    )
+    add_shared_legend(figure, layer_handles(depth))
     return figure
 
 

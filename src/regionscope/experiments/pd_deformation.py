@@ -113,6 +113,8 @@ def _draw(findings: Findings) -> "Figure":
     """Eccentricity, diameter and defect over the layers, a line for each radius."""
     import matplotlib
 
+    from regionscope.plots.style import add_shared_legend
+
     curves = findings.evidence.curves
     radii = [name.partition(", ")[2] for name in curves if name.startswith("defect")]
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(radii)))
@@ -123,10 +125,7 @@ def _draw(findings: Findings) -> "Figure":
             first = 2 if name == "defect" else 0  # up to the first activation it is rounding
             ax.plot(curve.x[first:], curve.mean[first:], color=colour, marker="o", ms=2.5, label=radius)
         ax.set(xlabel="layer", ylabel=f"mean {name}", yscale="log")
-    figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(radii), frameon=False,
-        fontsize="small", handlelength=1.2, columnspacing=1.2,
-    )  # fmt: skip
+    add_shared_legend(figure, *axes[0].get_legend_handles_labels())
     return figure
 
 

@@ -227,7 +227,7 @@ def _gap_at_peak(train: Curve, test: Curve) -> Floats:
 
 def _draw_crossings(findings: Findings, names: Sequence[str], *, accuracies: bool = True) -> "Figure":
     """A column for each name and a row for each radius, with the accuracies below."""
-    from regionscope.plots.style import paper
+    from regionscope.plots.style import add_shared_legend, paper
 
     curves, radii = findings.evidence.curves, findings.settings["radii"]
     with paper(2):  # many panels: small letters, and one legend for all
@@ -245,8 +245,7 @@ def _draw_crossings(findings: Findings, names: Sequence[str], *, accuracies: boo
                 ax.set_ylim(-0.03, 1.03)
             ax.set(title="" if row else name, xlabel="training step" if k >= len(axes) - len(names) else "")
             ax.set_ylabel("" if column else ax.get_ylabel())
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+        add_shared_legend(figure, *axes[0].get_legend_handles_labels(), above=True)
     return figure
 
 

@@ -151,6 +151,8 @@ def _checks(settings: PenaltySettings, evidence: Evidence) -> Sequence[Check]:
 
 def _draw(findings: Findings) -> "Figure":
     """Everything against the training loss: both families, all seeds."""
+    from regionscope.plots.style import add_shared_legend
+
     arrays = findings.evidence.arrays
     figure, axes = panels(3, 2, height=2.4)
     for ax, name in zip(axes, ("local complexity", "clean", *ATTACKS, "certified radius"), strict=True):
@@ -165,7 +167,7 @@ def _draw(findings: Findings) -> "Figure":
             ylabel=name if name.islower() and name != "clean" else f"{name} accuracy",
         )
     axes[0].set_ylim(bottom=0)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    add_shared_legend(figure, *axes[0].get_legend_handles_labels(), above=True)
     return figure
 
 

@@ -64,12 +64,12 @@ class Forecast:
         return max((self.cells - ERRORS * self.stderr) / BIAS, 1.0)
 
     def check(self, max_cells: int, memory: int) -> None:
-        """Refuse a plane that will have too many cells, or take too much memory or space for temporary files."""
-        needed, kept = self.bytes / self.cells, min(max_cells, memory * self.cells / self.bytes)
-        smaller = f"look at a part of about {np.sqrt(kept / self.cells):.1g} times its side"
+        """Refuse a plane that will have too many cells, or take too much memory or space for temporary files, even if the
+        estimate is too large."""
+        smaller = self._smaller(max_cells, memory)
         if self.least > max_cells:
             raise TooManyCells(f"more than max_cells={max_cells:,} cells: {self}, by an estimate; {smaller}")
-        if self.least * needed > memory:
+        if self.least * self.bytes / self.cells > memory:
             raise TooMuchMemory(
                 f"{memory / GB:.1f} GB of memory are too little: {self}, by an estimate; give"
                 f" {np.ceil(12 * self.bytes / GB) / 10:.1f} GB, {smaller}, or fewer layers"
@@ -80,6 +80,20 @@ class Forecast:
                 f"{free / GB:.1f} GB in {folder} are too little: {self}, by an estimate, and its outputs take"
                 f" {self.bytes_on_disk / GB:.1f} GB there; {smaller}, or set TMPDIR to a larger disk"
             )
+
+    def excess(self, max_cells: int, memory: int) -> str | None:
+        """What is said of a plane that is not refused, but too large if the estimate is right; None of others."""
+        if self.cells <= max_cells and self.bytes <= memory:
+            return None
+        return (
+            f"more is expected than the {max_cells:,} cells and {memory / GB:.3g} GB that are allowed: {self}, by an"
+            f" estimate; the work may stop before its end: allow more, or {self._smaller(max_cells, memory)}"
+        )
+
+    def _smaller(self, max_cells: int, memory: int) -> str:
+        """What would fit."""
+        kept = min(max_cells, memory * self.cells / self.bytes)
+        return f"look at a part of about {np.sqrt(kept / self.cells):.1g} times its side"
 
 
 def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None, seed: int = 0) -> Forecast:

@@ -24,6 +24,7 @@ FEWEST = 2  # points: fewer have no standard error
 TIMED = 1 << 18  # units of all points of the forward pass that is timed
 DRAWS = 4  # of the noise in the inequalities, if not given
 OPERATIONS = 3e10  # of linear algebra in a second
+COARSE = 4.0  # between one speed that is told apart and the next: each is right to a factor of two, as costs are
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ def planned_measures(
     If the measures are `optional`, those are left out that cannot be taken at two points. A perceptron of a usual size
     is measured as asked for, however long it takes: what is found of it does not depend on the machine.
 
-    Times come from the cost of each measure in forward passes, and from one that is timed here, at some of the points.
+    Times come from the cost of each measure in forward passes, and from one that is timed here, at some of the points,
+    with a clock so coarse that a machine with a little more to do hardly ever makes another plan.
     """
     sizes = [len(points)] if sizes is None else list(sizes)
     speed, fixed = _seconds_a_pass(net, points), given or {}
@@ -258,10 +260,15 @@ def _is_small(net: Network) -> bool:
 
 @torch.no_grad()
 def _seconds_a_pass(net: Network, points: Tensor) -> float:
-    """How long the forward pass of one point takes, of some together."""
+    """How long the forward pass of one point takes, of some together, by a coarse clock."""
     x = points[: min(max(4, TIMED // max(1, net.units)), 256)]
     net.outputs(x)  # the first is slower
-    return min(_seconds(lambda: float(net.outputs(x).sum())) for _ in range(5)) / len(x)
+    return _coarse(min(_seconds(lambda: float(net.outputs(x).sum())) for _ in range(5)) / len(x))
+
+
+def _coarse(seconds: float) -> float:
+    """The middle of two powers of four, for all times between them; none is shorter than a nanosecond."""
+    return float(COARSE ** (math.floor(math.log(max(seconds, 1e-9), COARSE)) + 0.5))
 
 
 def _seconds(function: Callable[[], object]) -> float:

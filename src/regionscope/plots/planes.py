@@ -38,6 +38,10 @@ IN_A_PATH = 500  # segments
 DOTS = 5_000  # cells, beyond which vector files hold the lines as dots
 DOTS_FILLED = 500  # the same for what lines enclose
 CLASSES = 20  # in a legend
+KEYS = {
+    "layer": "similar colours: the same pattern in layer 1",
+    "pattern": "a colour for each pattern: it has no other meaning",
+}
 SEAM = 0.8  # points: sides of neighbours in their own colours leave no gap between them
 
 
@@ -64,7 +68,8 @@ def regions(
 
     `points` are marked: (n, 2) in plane coordinates, or inputs (n, ...), each at its nearest point of the plane; by
     default those that the plane was laid through. Those of images get a thumbnail, up to eight of them; `images`
-    (n, ...) gives others, False none. `labels` stand beside the points. `legend` names layers, classes, the boundary.
+    (n, ...) gives others, False none. `labels` stand beside the points. `legend` names layers, classes, the boundary,
+    and says what the colours of patterns mean.
     `limits` are the gradient norms at the ends of the colours; see `gradient_limits`.
     """
     if colour not in (None, *COLOURS):
@@ -84,8 +89,8 @@ def regions(
     chosen = colour or _usual_colour(cells)
     handles += _fill_by_gradient(cells, ax, limits) if chosen == "gradient" else FILLS[chosen](cells, ax)
     draw_points(cells.plane, ax, points, labels, images)
-    if legend and handles:
-        add_legend(ax, handles, below=True)
+    if legend and (handles or chosen in KEYS):
+        add_legend(ax, handles, below=True, title=KEYS.get(chosen))
     return ax
 
 

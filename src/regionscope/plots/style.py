@@ -149,16 +149,29 @@ def is_narrow(ax: Axes) -> bool:
     return bool(figure_of(ax).get_figwidth() < NARROW)
 
 
-def add_legend(ax: Axes, handles: Sequence[Artist], *, below: bool | None = None) -> None:
+def add_legend(ax: Axes, handles: Sequence[Artist], *, below: bool | None = None, title: str | None = None) -> None:
     """Beside the axes, or below them in as many columns as there is room for, as it is in a narrow figure."""
     if not (is_narrow(ax) if below is None else below):
-        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, title=title)
         return
     columns = _legend_columns(figure_of(ax).get_figwidth() * ax.get_position().width)
     room = ScaledTranslation(0, -4 * plt.rcParams["font.size"] / 72, ax.figure.dpi_scale_trans)  # for ticks and a label
     ax.legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=ax.transAxes + room,
-        ncols=min(len(handles), columns), frameon=False, borderaxespad=0,
+        ncols=min(len(handles), columns) or 1, frameon=False, borderaxespad=0,
+        title=None if title is None else in_lines(title, ax, below=True),
+    )  # fmt: skip
+
+
+def add_shared_legend(
+    figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None, *, columns: int | None = None,
+    above: bool = False,
+) -> None:  # fmt: skip
+    """One for all panels of a figure, below them or `above`: in so many columns, or all entries in one row."""
+    names = [str(handle.get_label()) for handle in handles] if labels is None else labels
+    figure.legend(
+        handles, names, loc="outside upper center" if above else "outside lower center", ncols=columns or len(names),
+        frameon=False, fontsize="small",
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from regionscope.runs.run import Run
+from regionscope.tables import how_many
 from regionscope.types import Floats
 
 
@@ -17,10 +18,12 @@ class RunBundle:
     """A column of runs that differ in their seed only, at the steps that all of them recorded.
 
     `mean` is over the runs and `stderr` its standard error over them, sd / √runs; of a single run, what it recorded.
-    Runs that repeat the seed of another say nothing new: the longest of them counts, the others are `repeats`.
+    Runs that repeat the seed of another say nothing new: the longest of them counts, the others are `repeats`. Of runs
+    of your own loop no seed is known: those that recorded the same are repeats.
     """
 
     name: str
+    number: str  # of runs: "3 seeds", or "3 runs" if their seeds are not known
     label: str  # of the column
     paths: tuple[Path, ...]
     steps: tuple[int, ...]
@@ -50,9 +53,9 @@ def bundles_as_rows(bundles: Sequence[RunBundle]) -> list[dict[str, Any]]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """What a run was begun with, but for its seed and what follows from that."""
+    """What a run was begun with, but for its seed, and for the times in a plan: its choices are among the measures."""
     config = run.config.get("training", run.config)
-    return {name: value for name, value in config.items() if name != "seed"}
+    return {name: value for name, value in config.items() if name not in ("seed", "plan")}
 
 
 def _seeds_and_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
@@ -66,8 +69,16 @@ def _seeds_and_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
 
 def _seed(run: Run) -> str:
     """The seed of a training; where a monitor does not know it, all that was recorded, which two seeds never share."""
-    training = run.config.get("training", {})
-    return json.dumps(training["seed"] if "seed" in training else run.rows())
+    return json.dumps(run.config["training"]["seed"] if _has_seed(run) else run.rows())
+
+
+def _has_seed(run: Run) -> bool:
+    """Whether it says the seed of its training; a monitor knows only that of its measures."""
+    return "seed" in run.config.get("training", {})
+
+
+def _number(runs: Sequence[Run]) -> str:
+    return how_many(len(runs), "seed" if all(map(_has_seed, runs)) else "run")
 
 
 def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
@@ -76,7 +87,7 @@ def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
         return str(runs[0].path)
     own = _settings(runs[0])
     differing = [name for name in own if any(other.get(name) != own[name] for other in others)]
-    return ", ".join([*(f"{name.replace('_', ' ')} {own[name]}" for name in differing), f"{len(runs)} seeds"])
+    return ", ".join([*(f"{name.replace('_', ' ')} {own[name]}" for name in differing), _number(runs)])
 
 
 def _bundle(runs: Sequence[Run], repeats: Sequence[Run], column: str, others: Sequence[dict[str, Any]]) -> RunBundle:
@@ -88,7 +99,7 @@ def _bundle(runs: Sequence[Run], repeats: Sequence[Run], column: str, others: Se
     errors = values.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else _recorded_errors(runs[0], column)
     paths, left_out = (tuple(run.path for run in some) for some in (runs, repeats))
     name, label = _name(runs, others), runs[0].label(column)
-    return RunBundle(name, label, paths, tuple(steps), values.mean(axis=0), errors, left_out)
+    return RunBundle(name, _number(runs), label, paths, tuple(steps), values.mean(axis=0), errors, left_out)
 
 
 def _recorded_errors(run: Run, column: str) -> Floats | None:

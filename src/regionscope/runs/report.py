@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 LINES = 14
 PLANES = 6
+STEPS = 10  # that are named of those at which one thing failed
+REASON = 200  # characters
 WIDTH = 8.0  # inches
 
 
@@ -57,8 +60,27 @@ def _as_text(value: Any) -> str:
     return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
+def reason(run: Run, what: str, step: int) -> str:
+    """Why something could not be measured at a step, in one line."""
+    return shorten(run.read(step).errors[what], REASON, placeholder=" …")
+
+
+def _failures(run: Run) -> list[str]:
+    """What could not be measured, at which steps and why: one line a reason."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for what, steps in run.failures.items():
+        for step in steps:
+            found.setdefault((what, reason(run, what, step)), []).append(str(step))
+    return [
+        f"{what} at step{'s' if len(steps) > 1 else ''} {', '.join(steps[:STEPS])}"
+        + (f" and {len(steps) - STEPS} more" if len(steps) > STEPS else "")
+        + f": {why}"
+        for (what, why), steps in found.items()
+    ]
+
+
 def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("png",)) -> list[Path]:
-    """Write report.md with a table, the phases and how it was made; curves.png; planes.png if planes were recorded.
+    """Write report.md (a table, phases, what failed, how it was made), curves.png; planes.png if planes were recorded.
 
     `pictures` are the kinds of files for the pictures: "png", "svg", "pdf", or several; the page shows the first.
     """
@@ -80,10 +102,12 @@ def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("pn
     files.append(folder / "report.md")
     shown = "\n\n".join(f"![{name}]({name}.{pictures[0]})" for name in drawn)
     about = "\n".join(f"- {name}: {value}" for name, value in (run.versions | run.config).items())
+    failed = "\n".join(_failures(run)) or "nothing"
     write_text(
         files[-1],
         f"# {run.path.name}\n\n{shown}\n\n## Phases of {SIGNAL}\n\n```\n{found or 'not recorded'}\n```\n\n"
-        f"## Records\n\n```\n{summary(run)}\n```\n\n## How it was made\n\n{about}\n",
+        f"## Records\n\n```\n{summary(run)}\n```\n\n"
+        f"## What could not be measured\n\n```\n{failed}\n```\n\n## How it was made\n\n{about}\n",
     )
     return files
 
@@ -94,6 +118,7 @@ def _curves_figure(run: Run) -> "Figure":
     from matplotlib.patches import Patch
 
     from regionscope.plots.curves import curve, mark_phases, recorded
+    from regionscope.plots.style import add_shared_legend
 
     rows = run.rows()
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -124,7 +149,7 @@ def _curves_figure(run: Run) -> "Figure":
     figure.align_ylabels()
     entries: dict[str, Artist] = {str(line.get_label()): line for ax in axes for line in ax.lines}
     entries["± one standard error over points"] = Patch(color="0.5", alpha=0.3, lw=0)
-    figure.legend([*entries.values()], [*entries], loc="outside lower center", ncols=3, frameon=False)
+    add_shared_legend(figure, [*entries.values()], [*entries], columns=3)
     return figure
 
 
@@ -139,6 +164,7 @@ def _planes_figure(run: Run) -> "Figure":
     import matplotlib.pyplot as plt
 
     from regionscope.plots.planes import regions
+    from regionscope.plots.style import add_shared_legend
 
     name = next(names[0] for step in reversed(run.steps) if (names := run.planes(step)))
     recorded = [step for step in run.steps if name in run.planes(step)]
@@ -157,8 +183,6 @@ def _planes_figure(run: Run) -> "Figure":
             legend.remove()
     if entries:
         names = sorted(entries, key=lambda entry: (entry.startswith("class"), entry.startswith("decision"), entry))
-        figure.legend(
-            [entries[entry] for entry in names], names, loc="outside lower center", ncols=2 * across, frameon=False
-        )
+        add_shared_legend(figure, [entries[entry] for entry in names], names, columns=2 * across)
     figure.draw_without_rendering()  # only then is it known where titles above squares are, and room is made for them
     return figure
