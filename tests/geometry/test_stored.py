@@ -39,7 +39,7 @@ WRONG: dict[str, tuple[Callable[[Stored, Stored], None], str]] = {
         ),
         "its patterns.sizes does not fit the rest",
     ),
-    "more bits than there are": (array("patterns.sizes", lambda a: a + np.array([0, 1])), "its patterns.sizes does not fit"),
+    "more bits than there are": (array("patterns.varying", lambda a: a[:-1]), "its patterns.sizes does not fit"),
     "blocks without cells": (array("patterns.sizes", lambda a: 0 * a), "its patterns.sizes does not fit"),
     "too few bytes": (array("patterns.bits", lambda a: a[:-1]), "its patterns.bits does not fit the rest"),
     "a column before the first": (first("columns", first_word=-1), r"its column 1:0 says \(-1, 1, 8, 1\)"),
