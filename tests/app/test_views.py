@@ -19,8 +19,10 @@ import regionscope as rs
 from regionscope.app.library import Exhibit, Library
 from regionscope.app.page import canonical_address, exported_page
 from regionscope.app.payload import read_block
+from regionscope.app.problems import Problem
 from regionscope.app.questions import first_look
 from regionscope.app.server import Address, bound_socket, explorer, new_server
+from regionscope.app.summaries import curves
 from regionscope.app.viewer import Viewer
 from regionscope.app.windows import Window
 from regionscope.cli.explorer import NO_MODEL, run_exhibit, view, write_page
@@ -139,6 +141,9 @@ def test_a_page_that_is_not_built_is_an_error(folder: Path, tmp_path: Path) -> N
     exhibit = run_exhibit(NO_MODEL, None, None, "one", rs.Run.open(folder / "one"))
     with pytest.raises(ValueError, match="make web"):
         exported_page(exhibit, static=tmp_path)
+    (tmp_path / "index.html").write_text('<html><head><script type="module" src="./assets/gone.js"></script></head>')
+    with pytest.raises(ValueError, match=r"refers to /assets/gone\.js, which is not there: build it with `make web`"):
+        exported_page(exhibit, static=tmp_path)
 
 
 def test_a_run_without_a_model_shows_what_it_recorded(tmp_path: Path) -> None:
@@ -152,6 +157,23 @@ def test_a_run_without_a_model_shows_what_it_recorded(tmp_path: Path) -> None:
     cells = rs.plane_cells(model, plane)
     assert header["recorded"] and header["cells"] == len(cells)
     assert np.allclose(arrays["gradient"], cells.gradient_norms, rtol=1e-4)
+    part = Window(0.0, 0.0, 0.1, 0.1)
+    with pytest.raises(Problem, match="has this plane as it was recorded only"):
+        viewer.cells(exhibit, 0, "recorded:all", part, 1000, lambda: None)
+    with pytest.raises(Problem, match="run cannot be computed anew"):
+        viewer.density(exhibit, 0, "recorded:all", None, 0.1, lambda: None)
+
+
+def test_a_plane_that_one_step_has_is_not_shown_at_another(tmp_path: Path) -> None:
+    run, cells = rs.Run.create(tmp_path / "run", {}), rs.plane_cells(nn.ReLU(), rs.Plane.coordinates(torch.zeros(2)))
+    run.record(rs.Record(0, {}, {}), planes={"first": cells})
+    run.record(rs.Record(1, {}, {"train": {"own": {"values": [1, 2]}}}), planes={})
+    exhibit = run_exhibit(NO_MODEL, None, None, "run", run)
+    viewer = Viewer(Library([], lambda name, run: exhibit, [exhibit]))
+    assert viewer.plane_names(exhibit) == {"recorded:first": [0]}
+    with pytest.raises(Problem, match="run has no plane 'first' at step 1"):
+        viewer.cells(exhibit, 1, "recorded:first", None, 1000, lambda: None)
+    assert curves(viewer, exhibit)["measures"] == []  # it is not one number
 
 
 def test_view_says_what_is_missing(tmp_path: Path) -> None:
