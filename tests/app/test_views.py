@@ -2,16 +2,18 @@
 
 import base64
 import json
+import queue
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 import torch
+from cases import mlp
 from explorers import OWN
 from torch import nn
 
@@ -26,6 +28,7 @@ from regionscope.app.summaries import curves
 from regionscope.app.viewer import Viewer
 from regionscope.app.windows import Window
 from regionscope.cli.explorer import NO_MODEL, run_exhibit, view, write_page
+from regionscope.training.checkpoints import Architecture
 
 
 class Slow:
@@ -195,3 +198,55 @@ def test_view_shows_the_others_beside_a_damaged_run(tmp_path: Path, monkeypatch:
     )
     view((tmp_path / "runs",), no_browser=True)
     assert shown == ["runs/whole"]
+
+
+def shown_by(command: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> dict[str, Exhibit]:
+    """What a command would show, if it served a page."""
+    found = dict[str, Exhibit]()
+    monkeypatch.setattr("regionscope.cli.explorer.serve", lambda viewer, **_: found.update(viewer.library.exhibits()))
+    command()
+    return found
+
+
+def test_a_network_of_two_inputs_is_shown_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = tmp_path / "net.safetensors"
+    rs.save_weights(mlp(2, 4, 3).state_dict(), weights, Architecture("mlp", "relu"))
+    exhibit = shown_by(lambda: view(weights=weights, no_browser=True), monkeypatch)["net"]
+    assert exhibit.images is None and exhibit.planes["start"].origin.tolist() == [0, 0]
+
+
+def test_points_of_ones_own_take_the_place_of_those_of_the_training(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = np.random.default_rng(0).random((4, 784), np.float32)
+    np.save(tmp_path / "x.npy", points)
+    np.save(tmp_path / "y.npy", np.arange(4))
+    x, y = tmp_path / "x.npy", tmp_path / "y.npy"
+    exhibit = shown_by(lambda: view((folder,), no_browser=True, points=x, labels=y), monkeypatch)["runs/one"]
+    assert exhibit.images is not None
+    images = exhibit.images()
+    assert (
+        np.array_equal(images.points, points) and images.labels is not None and images.labels.tolist() == [0, 1, 2, 3]
+    )
+
+
+def test_images_of_other_data_than_a_run_was_trained_on_are_not_shown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exhibit = run_exhibit(NO_MODEL, None, None, "one", rs.Run.open(folder / "one"))
+    assert exhibit.images is not None and len(exhibit.images().points) == 60
+    monkeypatch.setattr("regionscope.cli.explorer.digest", lambda data: "another")
+    with pytest.raises(ValueError, match="mnist-sample is not what one was trained on: its images are not shown"):
+        exhibit.images()
+
+
+def test_the_browser_is_opened_unless_it_is_not_wanted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened, address = queue.SimpleQueue[str](), Address(7, "secret")
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    monkeypatch.setattr("regionscope.cli.explorer.serve", lambda viewer, *, started, **_: started(address))
+    view((folder,), no_browser=True)
+    assert opened.empty()
+    view((folder,))
+    assert opened.get(timeout=10) == address.url and capsys.readouterr().out.count(address.url) == 2
