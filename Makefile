@@ -31,8 +31,10 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# coverage's own data file breaks in processes that are forked while a thread traces, so that test is left out
+FORKS := tests/runs/test_threads_and_forks.py::test_workers_that_are_forked_while_others_trace_do_not_hang
 coverage: $(DEV)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term --deselect $(FORKS)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/run.py

@@ -1,14 +1,19 @@
 """What is done at once, and what must not be."""
 
+import os
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor
 
-from regionscope.machine import forward_derivative, threads_for
+from regionscope import machine
+from regionscope.machine import forward_derivative, free_memory, in_threads, threads_for
 
 
 def test_threads_differentiate_one_after_the_other() -> None:
@@ -34,6 +39,32 @@ def test_little_work_takes_one_thread_and_much_takes_all_and_none_is_left_behind
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_parts_come_back_in_their_order_from_several_threads() -> None:
+    before, ran = torch.get_num_threads(), set[int]()
+
+    def halved(k: int) -> float:
+        ran.add(threading.get_ident())
+        time.sleep(0.02 * (3 - k))
+        return k / 2
+
+    try:
+        torch.set_num_threads(2)
+        assert list(in_threads(halved, range(4))) == [0.0, 0.5, 1.0, 1.5]
+    finally:
+        torch.set_num_threads(before)
+    assert len(ran) == 2
+
+
+def test_memory_is_what_there_is_where_the_system_does_not_say_what_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = free_memory()
+    monkeypatch.setattr(machine, "Path", lambda name: tmp_path / "not-there")
+    assert free_memory() >= free
+    monkeypatch.delattr(os, "sysconf")
+    assert free_memory() == float("inf")
 
 
 FORKED = """

@@ -58,8 +58,8 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Mappin
     metadata = {CHECKSUM: UNKNOWN} | ({} if about is None else {KEY: json.dumps(plain(about))})
     try:
         data = save(copies, metadata=metadata)
-    except SafetensorError as error:
-        raise ValueError(f"{path} cannot be written: {error}") from error
+    except (SafetensorError, KeyError) as error:  # of types that the format does not have, the type
+        raise ValueError(f"{path} cannot be written as safetensors: {error}") from error
     start = _start_of_tensors(data)
     head = data[:start].replace(UNKNOWN.encode(), _checksum(data, start).encode(), 1)
     write_whole(path, head + data[start:])

@@ -221,3 +221,86 @@ def test_a_network_that_was_given_is_looked_at_without_a_run(page: Path) -> None
     assert header["classes"] == ["output ≤ 0", "output > 0"] and set(arrays["class"]) <= {0, 1}
     assert problem(client, "cells", run="smooth", step=0, plane="given:start")[0] == 422
     assert problem(client, "cells", run="mine", step=1, plane="through:0,1,2")[0] == 404
+
+
+def given(*exhibits: Exhibit, page: Path, **options: Any) -> TestClient:
+    return client_of(Viewer(Library([], lambda name, run: exhibits[0], exhibits)), static=page, **options)
+
+
+def two_inputs() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 2))
+
+
+def test_points_with_two_entries_are_shown_on_the_plane_that_they_are_in(page: Path) -> None:
+    points = torch.tensor([[1.0, 2.0], [3.0, 2.0], [2.0, 5.0]])
+    several = Exhibit("several", model=lambda step: two_inputs(), images=lambda: Images(points))
+    single = Exhibit("single", model=lambda step: two_inputs(), images=lambda: Images(points[:1]))
+    client = given(several, single, page=page)
+    assert [plane["id"] for plane in told(client, "planes", run="several")["planes"]] == ["coordinates"]
+    window = told(client, "plane", run="several", plane="coordinates")["window"]
+    assert (window["x"], window["y"]) == (0, 0) and window["hx"] == window["hy"] > 1.5
+    _, arrays = block(client, "points", run="several", plane="coordinates")
+    assert np.allclose(arrays["place"], points - torch.tensor([2.0, 3.5])) and not arrays["distance"].any()
+    assert told(client, "plane", run="single", plane="coordinates")["window"]["hx"] == 1
+    header, _ = block(client, "cells", run="several", step=0, plane="coordinates")
+    middle = rs.Plane.coordinates(torch.tensor([2.0, 3.5]).double(), radius=window["hx"])
+    assert header["cells"] == len(rs.plane_cells(two_inputs(), middle))
+
+
+def test_a_run_of_two_inputs_without_data_is_shown_around_the_origin(tmp_path: Path, page: Path) -> None:
+    run = rs.Run.create(tmp_path / "run", {"shape": [2]})
+    client = given(Exhibit("run", run, model=lambda step: two_inputs()), page=page)
+    window = told(client, "plane", run="run", plane="coordinates")["window"]
+    assert (window["x"], window["y"], window["hx"]) == (0, 0, 1)
+
+
+def test_without_data_there_are_no_images_and_no_points(page: Path) -> None:
+    plane = rs.Plane.through(*torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    client = given(Exhibit("bare", model=lambda step: two_inputs(), planes={"one": plane}), page=page)
+    assert problem(client, "images", run="bare") == (404, "unknown", "the data of bare are not known")
+    assert problem(client, "sheet", run="bare") == (404, "unknown", "bare has no images")
+    assert problem(client, "image", run="bare", index=0) == (404, "unknown", "bare has no images")
+    assert problem(client, "points", run="bare", plane="given:one")[2] == "the data of bare are not known"
+    anchors = told(client, "plane", run="bare", plane="given:one")["anchors"]
+    assert [anchor["index"] for anchor in anchors] == [None] * 3
+
+
+def test_images_of_another_space_are_on_no_plane(page: Path) -> None:
+    plane, images = rs.Plane.coordinates(torch.zeros(2)), Images(torch.zeros(4, 1, 3, 3))
+    client = given(Exhibit("mixed", model=lambda step: two_inputs(), planes={"one": plane}, images=lambda: images),
+                   page=page)  # fmt: skip
+    expected = (422, "refused", "the images have 9 entries, the plane 2")
+    assert problem(client, "points", run="mixed", plane="given:one") == expected
+
+
+def test_a_window_that_floats_so_far_away_do_not_resolve_is_refused(page: Path) -> None:
+    plane = rs.Plane.coordinates(torch.full((2,), 1e12).double(), radius=1e6)
+    client = given(Exhibit("far", model=lambda step: two_inputs(), planes={"one": plane}), page=page)
+    status, kind, message = problem(client, "cells", run="far", step=0, plane="given:one", x=0, y=0, hx=1e-5, hy=1e-5)
+    assert (status, kind) == (422, "refused") and "float64" in message
+
+
+def test_what_fails_inside_is_told_without_its_words(page: Path) -> None:
+    def failing(error: BaseException) -> Any:
+        def model(step: int) -> nn.Module:
+            raise error
+
+        return model
+
+    planes = {"one": rs.Plane.coordinates(torch.zeros(2))}
+    exhibits = [
+        Exhibit(name, model=failing(error), planes=planes)
+        for name, error in {"large": MemoryError("8 TB"), "fault": ZeroDivisionError("a secret")}.items()
+    ]
+    client = given(*exhibits, page=page, raise_server_exceptions=False)
+    asked = {"step": 0, "plane": "given:one"}
+    large = (422, "refused", "there is not enough memory for that: 8 TB")
+    fault = (500, "fault", "the explorer has a fault: ZeroDivisionError; see the terminal")
+    assert problem(client, "cells", run="large", **asked) == large
+    assert problem(client, "cells", run="fault", **asked) == fault
+
+
+def test_what_is_no_block_is_not_read_as_one() -> None:
+    with pytest.raises(ValueError, match="it does not begin with RSX1"):
+        read_block(b"{}")

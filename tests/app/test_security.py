@@ -4,17 +4,23 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 from explorers import ADDRESS, OWN, client_of, small_runs, viewer_of
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 
 import regionscope as rs
+from regionscope.app import server
+from regionscope.app.library import Library
+from regionscope.app.live import Watch
 from regionscope.app.security import Guard
 from regionscope.app.server import Address, bound_socket, explorer, new_server
 from regionscope.app.viewer import Viewer
+from regionscope.cli.explorer import NO_MODEL, run_exhibit
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +120,8 @@ def test_links_that_leave_a_run_are_refused(tmp_path: Path, page: Path, what: st
     answer = client.get("/api/cells?run=runs/one&step=40&plane=recorded:train")
     assert answer.status_code == 422 and "is a link that leaves" in answer.json()["error"]["message"]
     assert client.get("/api/curves?run=runs/one").status_code == 422
+    assert client.get("/api/runs").json()["runs"] == []
+    assert not Watch(viewer_of(folder)).summaries()
 
 
 def test_runs_behind_links_are_not_listed(tmp_path: Path, page: Path) -> None:
@@ -142,6 +150,43 @@ def test_damaged_runs_do_not_hide_the_others(tmp_path: Path, page: Path) -> None
         (folder / name / "run.json").write_text(text)
     client = client_of(viewer_of(folder), static=page)
     assert [run["id"] for run in client.get("/api/runs").json()["runs"]] == ["runs/one"]
+
+
+def test_folders_with_one_name_are_told_apart(tmp_path: Path) -> None:
+    folders = [tmp_path / place / "runs" for place in "abc"]
+    for folder in folders:
+        rs.Run.create(folder, {}).close()
+    library = Library(folders, partial(run_exhibit, NO_MODEL, None, None))
+    found = {name: exhibit.run.path for name, exhibit in library.exhibits().items() if exhibit.run is not None}
+    assert found == dict(zip(("runs", "runs~2", "runs~3"), folders, strict=True))
+
+
+# too much at once
+
+
+def test_addresses_with_too_many_parts_are_refused(client: TestClient) -> None:
+    answer = client.get("/?" + "&".join(f"a{k}=1" for k in range(30)))
+    assert answer.status_code == 400 and "this address cannot be read" in answer.json()["error"]["message"]
+
+
+def test_more_requests_than_may_wait_are_sent_away(viewer: Viewer, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "WAITING", 0)
+    monkeypatch.setattr(server, "STREAMS", 0)
+    client = client_of(viewer, static=page)
+    for path, reason in (("/api/runs", "0 requests wait already"), ("/api/events", "0 pages follow the runs already")):
+        answer = client.get(path)
+        assert answer.status_code == 429 and reason in answer.json()["error"]["message"]
+
+
+def test_there_are_no_websockets(client: TestClient) -> None:
+    with pytest.raises(WebSocketDisconnect) as refused, client.websocket_connect("/api/events"):
+        pass
+    assert refused.value.code == 1008
+
+
+def test_a_page_that_is_not_built_says_how(viewer: Viewer, tmp_path: Path) -> None:
+    answer = client_of(viewer, static=tmp_path).get("/")
+    assert answer.status_code == 404 and "build it with `make web`" in answer.json()["error"]["message"]
 
 
 # a real server

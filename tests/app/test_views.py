@@ -2,16 +2,18 @@
 
 import base64
 import json
+import queue
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 import torch
+from cases import mlp
 from explorers import OWN
 from torch import nn
 
@@ -19,11 +21,14 @@ import regionscope as rs
 from regionscope.app.library import Exhibit, Library
 from regionscope.app.page import canonical_address, exported_page
 from regionscope.app.payload import read_block
+from regionscope.app.problems import Problem
 from regionscope.app.questions import first_look
 from regionscope.app.server import Address, bound_socket, explorer, new_server
+from regionscope.app.summaries import curves
 from regionscope.app.viewer import Viewer
 from regionscope.app.windows import Window
 from regionscope.cli.explorer import NO_MODEL, run_exhibit, view, write_page
+from regionscope.training.checkpoints import Architecture
 
 
 class Slow:
@@ -139,6 +144,9 @@ def test_a_page_that_is_not_built_is_an_error(folder: Path, tmp_path: Path) -> N
     exhibit = run_exhibit(NO_MODEL, None, None, "one", rs.Run.open(folder / "one"))
     with pytest.raises(ValueError, match="make web"):
         exported_page(exhibit, static=tmp_path)
+    (tmp_path / "index.html").write_text('<html><head><script type="module" src="./assets/gone.js"></script></head>')
+    with pytest.raises(ValueError, match=r"refers to /assets/gone\.js, which is not there: build it with `make web`"):
+        exported_page(exhibit, static=tmp_path)
 
 
 def test_a_run_without_a_model_shows_what_it_recorded(tmp_path: Path) -> None:
@@ -152,6 +160,23 @@ def test_a_run_without_a_model_shows_what_it_recorded(tmp_path: Path) -> None:
     cells = rs.plane_cells(model, plane)
     assert header["recorded"] and header["cells"] == len(cells)
     assert np.allclose(arrays["gradient"], cells.gradient_norms, rtol=1e-4)
+    part = Window(0.0, 0.0, 0.1, 0.1)
+    with pytest.raises(Problem, match="has this plane as it was recorded only"):
+        viewer.cells(exhibit, 0, "recorded:all", part, 1000, lambda: None)
+    with pytest.raises(Problem, match="run cannot be computed anew"):
+        viewer.density(exhibit, 0, "recorded:all", None, 0.1, lambda: None)
+
+
+def test_a_plane_that_one_step_has_is_not_shown_at_another(tmp_path: Path) -> None:
+    run, cells = rs.Run.create(tmp_path / "run", {}), rs.plane_cells(nn.ReLU(), rs.Plane.coordinates(torch.zeros(2)))
+    run.record(rs.Record(0, {}, {}), planes={"first": cells})
+    run.record(rs.Record(1, {}, {"train": {"own": {"values": [1, 2]}}}), planes={})
+    exhibit = run_exhibit(NO_MODEL, None, None, "run", run)
+    viewer = Viewer(Library([], lambda name, run: exhibit, [exhibit]))
+    assert viewer.plane_names(exhibit) == {"recorded:first": [0]}
+    with pytest.raises(Problem, match="run has no plane 'first' at step 1"):
+        viewer.cells(exhibit, 1, "recorded:first", None, 1000, lambda: None)
+    assert curves(viewer, exhibit)["measures"] == []  # it is not one number
 
 
 def test_view_says_what_is_missing(tmp_path: Path) -> None:
@@ -173,3 +198,55 @@ def test_view_shows_the_others_beside_a_damaged_run(tmp_path: Path, monkeypatch:
     )
     view((tmp_path / "runs",), no_browser=True)
     assert shown == ["runs/whole"]
+
+
+def shown_by(command: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> dict[str, Exhibit]:
+    """What a command would show, if it served a page."""
+    found = dict[str, Exhibit]()
+    monkeypatch.setattr("regionscope.cli.explorer.serve", lambda viewer, **_: found.update(viewer.library.exhibits()))
+    command()
+    return found
+
+
+def test_a_network_of_two_inputs_is_shown_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = tmp_path / "net.safetensors"
+    rs.save_weights(mlp(2, 4, 3).state_dict(), weights, Architecture("mlp", "relu"))
+    exhibit = shown_by(lambda: view(weights=weights, no_browser=True), monkeypatch)["net"]
+    assert exhibit.images is None and exhibit.planes["start"].origin.tolist() == [0, 0]
+
+
+def test_points_of_ones_own_take_the_place_of_those_of_the_training(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = np.random.default_rng(0).random((4, 784), np.float32)
+    np.save(tmp_path / "x.npy", points)
+    np.save(tmp_path / "y.npy", np.arange(4))
+    x, y = tmp_path / "x.npy", tmp_path / "y.npy"
+    exhibit = shown_by(lambda: view((folder,), no_browser=True, points=x, labels=y), monkeypatch)["runs/one"]
+    assert exhibit.images is not None
+    images = exhibit.images()
+    assert (
+        np.array_equal(images.points, points) and images.labels is not None and images.labels.tolist() == [0, 1, 2, 3]
+    )
+
+
+def test_images_of_other_data_than_a_run_was_trained_on_are_not_shown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exhibit = run_exhibit(NO_MODEL, None, None, "one", rs.Run.open(folder / "one"))
+    assert exhibit.images is not None and len(exhibit.images().points) == 60
+    monkeypatch.setattr("regionscope.cli.explorer.digest", lambda data: "another")
+    with pytest.raises(ValueError, match="mnist-sample is not what one was trained on: its images are not shown"):
+        exhibit.images()
+
+
+def test_the_browser_is_opened_unless_it_is_not_wanted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened, address = queue.SimpleQueue[str](), Address(7, "secret")
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    monkeypatch.setattr("regionscope.cli.explorer.serve", lambda viewer, *, started, **_: started(address))
+    view((folder,), no_browser=True)
+    assert opened.empty()
+    view((folder,))
+    assert opened.get(timeout=10) == address.url and capsys.readouterr().out.count(address.url) == 2

@@ -91,6 +91,17 @@ def test_a_widget_says_why_there_is_no_answer(
     assert notebook.ask("/api/runs", 9)[0]["status"] == 200
 
 
+def test_a_fault_is_told_to_who_waits(model: nn.Module, plane: rs.Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*given: Any) -> None:
+        raise ZeroDivisionError("no")
+
+    notebook = Notebook(rs.explore(model, plane), monkeypatch)
+    monkeypatch.setattr("regionscope.app.widget.answer", failing)
+    about, body = notebook.ask("/api/runs")
+    assert about["status"] == 500
+    assert json.loads(body)["error"]["message"] == "the explorer has a fault: ZeroDivisionError: no"
+
+
 def test_explore_checks_what_it_is_given(model: nn.Module, plane: rs.Plane) -> None:
     with pytest.raises(ValueError, match="not piecewise linear"):
         rs.explore(nn.Sequential(nn.Flatten(), nn.Linear(64, 3), nn.GELU()), plane)

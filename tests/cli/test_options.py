@@ -13,7 +13,10 @@ from cases import mlp
 from torch import nn
 
 import regionscope as rs
+from regionscope.cli import main
 from regionscope.cli.commands import app
+from regionscope.cli.places import fitting_plane
+from regionscope.measures import plans
 from regionscope.training.checkpoints import Architecture, save_weights
 from regionscope.training.models import ACTIVATIONS
 
@@ -206,6 +209,36 @@ def test_runs_are_exported_as_rows(net: Path, capsys: pytest.CaptureFixture[str]
     app(["export", "runs/b", "--out", "b.csv"])
     assert capsys.readouterr().out == "wrote 3 rows to b.csv\n"
     assert Path("b.csv").read_text().startswith("step,loss,")
+
+
+def test_bounds_that_take_too_long_say_what_they_look_at_instead(
+    net: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 1.0)
+    monkeypatch.setattr(plans, "_is_small", lambda net: False)
+    app(["bounds", str(net), "--points", "x.npy", "--seconds", "20"])
+    said = capsys.readouterr().out
+    assert "chosen to save time" in said and "bounds   2 " in said  # points
+
+
+def test_a_plane_that_nothing_can_make_small_enough_is_made_smaller_so_often_only() -> None:
+    torch.manual_seed(0)
+    plane = rs.Plane.around(torch.zeros(4), 3.0, generator=torch.Generator().manual_seed(0))
+    part, found, whole = fitting_plane(mlp(4, 20, 3), plane, up_to_layer=None, seconds=1e-12, memory=10**9)
+    assert np.abs(part.domain).max() < 1e-3 * np.abs(plane.domain).max()
+    assert found.cells <= whole.cells and found.seconds > 1e-12
+
+
+def test_what_is_no_file_is_printed_to_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in a notebook, whose streams have no encoding to change."""
+    printed = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", printed)
+    monkeypatch.setattr(sys, "argv", ["regionscope", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code and printed.getvalue().strip() == rs.__version__
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

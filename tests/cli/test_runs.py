@@ -99,6 +99,14 @@ def test_runs_without_records_have_nothing_to_export() -> None:
         app(["export", "runs"])
 
 
+def test_one_run_at_a_time_becomes_a_page() -> None:
+    recorded("runs/a", 2, 0)
+    for command in (["runs/a", "runs/a", "--html", "a.html"], ["runs/a", "--html", "a.html", "--out", "a.csv"]):
+        with pytest.raises(ValueError, match="--html is for one run, and without --out"):
+            app(["export", *command])
+    assert not Path("a.html").exists()
+
+
 def test_a_demo_that_was_made_before_is_shown_again(capsys: pytest.CaptureFixture[str]) -> None:
     options = "--steps 2 --size 50 --test-size 20 --depth 1 --width 4 --points 5 --records 3 --quiet".split()
     app(["train", "demo/run", *options, "--measures", "total_variation"])

@@ -119,6 +119,23 @@ def test_a_file_is_taken_out_of_a_downloaded_archive(mirror: tuple[str, Path], t
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_folder_in_an_archive_is_not_the_file(mirror: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = mirror
+    with tarfile.open(folder / "set.tar.gz", "w:gz") as tar:
+        info = tarfile.TarInfo(FILE.path)
+        info.type = tarfile.DIRTYPE
+        tar.addfile(info)
+    md5 = hashlib.md5((folder / "set.tar.gz").read_bytes()).hexdigest()
+    with pytest.raises(DamagedData, match=rf"set\.tar\.gz holds no file {FILE.path}"):
+        contents(replace(FILE, urls=(f"{url}/set.tar.gz",), download_hash=f"md5:{md5}"), tmp_path / "root")
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\0\x08", b"\0\0\x0d\x01\0\0\0\x01\0\0\0\0", b"PK\x03\x04" * 3])
+def test_what_is_no_array_of_bytes_in_the_idx_format_is_told(data: bytes) -> None:
+    with pytest.raises(DamagedData, match=f"these {len(data)} bytes are no array in the IDX format"):
+        idx_array(data)
+
+
 def test_a_download_with_another_hash_is_refused(mirror: tuple[str, Path], tmp_path: Path) -> None:
     url, folder = mirror
     written(folder / "file.gz", gzip.compress(BYTES))
@@ -258,6 +275,13 @@ def test_what_is_wrong_with_a_folder_is_named(tmp_path: Path) -> None:
         dataset(str(tmp_path))
     written(tmp_path / "red" / "a.png", b"no picture")
     with pytest.raises(DamagedData, match=r"a\.png cannot be read as an image"):
+        dataset(str(tmp_path))
+
+
+def test_a_picture_of_too_many_pixels_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn(tmp_path / "red", 3, (255, 0, 0))
+    monkeypatch.setattr(datasets, "PIXELS", 10)
+    with pytest.raises(DamagedData, match=r"cannot be read as an image: it has \d+ × \d+ pixels, and 10 are the most"):
         dataset(str(tmp_path))
 
 

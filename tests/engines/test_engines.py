@@ -1,6 +1,7 @@
 """Engines: the same results wherever tasks run; what fails is named, what is lost is tried again, nothing stays."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from task_functions import doubled, killed_always, killed_once, reciprocal, threads
+from task_functions import doubled, killed_always, killed_once, reciprocal, stopped_by, threads
 
 from regionscope import engines
 from regionscope.engines.tasks import TasksFailed
@@ -28,6 +29,18 @@ def test_a_failing_task_is_named_and_the_others_finish(engine: str) -> None:
     ) as failed:
         engines.map(reciprocal, [1, 0, 2], engine=engine, names=["one", "zero", "two"])
     assert list(failed.value.failures) == ["zero"] and failed.value.done == 2
+
+
+@pytest.mark.parametrize(("engine", "stop"), [("serial", KeyboardInterrupt), ("processes:1", SystemExit)])
+def test_a_task_that_was_told_to_stop_stops_all(engine: str, stop: type[BaseException]) -> None:
+    with pytest.raises(stop):
+        engines.map(stopped_by, [stop, stop], engine=engine)
+
+
+def test_what_failed_can_be_sent_to_other_processes() -> None:
+    failed = pickle.loads(pickle.dumps(TasksFailed({"zero": ZeroDivisionError("no")}, 2)))
+    assert str(failed) == "1 of 3 tasks failed, the others are done: zero: ZeroDivisionError: no"
+    assert list(failed.failures) == ["zero"] and failed.done == 2
 
 
 @pytest.mark.parametrize("cores", [1, 2])

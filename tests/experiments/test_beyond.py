@@ -1,16 +1,19 @@
 """What the experiments beyond the papers measure themselves, on cases whose answer is known."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 from torch import nn
 
+from regionscope.experiments.findings import Curve, Evidence, Findings, verdict_of
+from regionscope.experiments.registry import EXPERIMENTS
 from regionscope.experiments.x_grokking import bending_part, fall_after_memory, typical_length
 from regionscope.experiments.x_membership import lower_share
 from regionscope.experiments.x_migration import EDGES, distances_to_decision, nearest_segment
 from regionscope.experiments.x_penalty import at_equal_loss
-from regionscope.experiments.x_prediction import rank_correlations
+from regionscope.experiments.x_prediction import PREDICTORS, rank_correlations
 from regionscope.geometry.plane_cells import plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.training.models import new_network
@@ -80,3 +83,85 @@ def test_a_transformer_bends_behind_its_embedding_and_an_mlp_everywhere() -> Non
     assert points.shape == (3, 2, 32) and torch.allclose(part(points), made(x))
     assert bending_part(flat := new_network("mlp", (2, 5), 5, depth=1, width=3), x)[0] is flat
     assert typical_length(x) == pytest.approx(typical_length(3 * x + 1) / 3)
+
+
+STEPS = np.array([0.0, 1e1, 1e2, 1e3, 1e4, 1e5, 3e5])
+
+
+def curve(*values: float) -> Curve:
+    return Curve.of(STEPS, [values, values, values])
+
+
+def test_other_activations_are_judged_both_ways() -> None:
+    figure = EXPERIMENTS["x4"]
+    settings = figure.scales["paper"]
+    drop, rise = curve(1, 2, 4, 5, 5, 3, 1), curve(0, 0, 0, 0, 0, 0.3, 0.8)
+    for complexity, robust, verdict in ((drop, rise, "reproduced"), (rise, drop, "not reproduced")):
+        curves = {
+            f"{name}, {activation}": found
+            for activation in settings.activations
+            for name, found in {"LC": complexity, "TV": complexity, "PGD": robust, "clean": rise}.items()
+        }
+        assert verdict_of(figure.checks(settings, Evidence(curves))) == verdict
+
+
+def test_complexity_after_grokking_is_judged_both_ways() -> None:
+    figure = EXPERIMENTS["x6"]
+    memory, late, never = curve(0, 0.5, 1, 1, 1, 1, 1), curve(0, 0, 0, 0, 0, 0.5, 1), curve(0, 0, 0, 0, 0, 0, 0.2)
+    falls, rises = curve(1, 3, 5, 5, 4, 2, 1), curve(1, 1, 2, 3, 4, 5, 6)
+    cases = ((falls, late, "reproduced"), (rises, late, "not reproduced"), (falls, never, "not testable at this scale"))
+    for complexity, test, verdict in cases:
+        curves = dict[str, Curve]()
+        for kind in ("mlp", "transformer"):
+            curves |= {f"train accuracy, {kind}": memory, f"test accuracy, {kind}": test}
+            curves |= {f"{name}, {kind}": complexity for name in ("local complexity", "crossings")}
+        assert verdict_of(figure.checks(figure.scales["paper"], Evidence(curves))) == verdict
+
+
+def test_what_tells_members_apart_is_judged_both_ways() -> None:
+    figure = EXPERIMENTS["x7"]
+    late, below = curve(0.5, 0.5, 0.5, 0.5, 0.5, 0.7, 0.8), curve(0.5, 0.5, 0.5, 0.5, 0.5, 0.3, 0.2)
+    early = curve(0.9, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5)  # known before it was trained, and not after
+    for scores, verdict in ((late, "reproduced"), (below, "reproduced"), (early, "not reproduced")):
+        curves = dict.fromkeys(("crossings", "local complexity", "loss"), scores)
+        checks = figure.checks(figure.scales["paper"], Evidence(curves))
+        assert verdict_of(checks) == verdict
+    told = {check.words: check.found for check in checks if not check.rule}
+    assert told["loss: farthest late AUC from a half"] == 0.5 and told["crossings: AUC at the end"] == 0.5
+
+
+def predicted(judged: np.ndarray, other: np.ndarray, fitting: int) -> Evidence:
+    """Networks whose outcomes are 0, 1, 2, ..., with what predicts them; so many of them fit their training points."""
+    outcome = np.arange(60.0)
+    arrays = dict.fromkeys(PREDICTORS, other) | {"local complexity": judged}
+    arrays |= {"generalisation gap": outcome, "robust accuracy": -outcome}
+    return Evidence({}, arrays | {"train accuracy": np.where(outcome < fitting, 1.0, 0.5)})
+
+
+def test_prediction_is_judged_both_ways_among_networks_that_fit() -> None:
+    figure, draws = EXPERIMENTS["x8"], np.random.default_rng(0)
+    settings = figure.scales["paper"]
+    good, noise = np.arange(60.0) + draws.normal(size=60), draws.normal(size=60)
+    found = {name: figure.checks(settings, evidence) for name, evidence in {
+        "reproduced": predicted(good, noise, 60), "not reproduced": predicted(noise, good, 60),
+        "not testable at this scale": predicted(good, noise, 29),
+    }.items()}  # fmt: skip
+    assert {name: verdict_of(checks) for name, checks in found.items()} == {name: name for name in found}
+    told = {check.words: check for check in found["reproduced"]}
+    true = float(stats.spearmanr(good, np.arange(60.0)).statistic)
+    assert told["local complexity and generalisation gap: rank correlation"].found == pytest.approx(true)
+    assert told["local complexity and robust accuracy: rank correlation"].found == pytest.approx(-true)
+    assert told["networks that fit their training points"].found == 60
+
+
+def test_predictions_are_drawn_with_their_intervals_if_there_are_enough_networks() -> None:
+    figure, draws = EXPERIMENTS["x8"], np.random.default_rng(0)
+    for fitting, dots in ((60, len(PREDICTORS)), (10, 0)):
+        evidence = predicted(np.arange(60.0), draws.normal(size=60), fitting)
+        drawn = figure.draw(Findings(
+            name="x8", scale="paper", claim="", checks=(), evidence=evidence, deviations=(), choices=(), settings={},
+            seeds=(0,), versions={}, seconds=1.0, command="",
+        ))  # fmt: skip
+        marks = [np.asarray(line.get_xdata()) for line in drawn.axes[0].lines if line.get_marker() == "o"]
+        assert sum(map(len, marks)) == dots
+        plt.close(drawn)

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from processes import forked
 
 from regionscope.engines.tasks import TasksFailed
-from regionscope.experiments.lab import Lab, Measurement
+from regionscope.experiments.lab import Lab, Measurement, _measured, _trained
 from regionscope.experiments.watching import curve_of, recorded_curve, watching
 from regionscope.runs.run import Run, runs_in
 from regionscope.training import loop
@@ -43,6 +43,27 @@ def test_what_is_measured_is_measured_once(tmp_path: Path) -> None:
     for _ in range(2):
         assert [float(found["square"]) for found in Lab(tmp_path).measured(wanted)] == [4.0, 9.0, 4.0]
     assert CALLS == [2.0, 3.0]
+
+
+def test_a_task_that_another_process_did_meanwhile_does_nothing(tmp_path: Path) -> None:
+    lab, wanted = Lab(tmp_path), Measurement(squared, Wanted(2.0))
+    CALLS.clear()
+    for _ in range(2):
+        _measured(lab, wanted)
+        _trained(lab, SMALL)
+        files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    assert CALLS == [2.0]
+    _trained(lab, SMALL)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == files
+
+
+def test_what_cannot_be_measured_at_a_record_is_named(tmp_path: Path) -> None:
+    training = replace(SMALL, activation="gelu", steps=2, records=2, measures=())
+    wanted = watching(training, {"local_region_count": {"radius": 0.1}}, probes=("train",), points=2)
+    lab = Lab(tmp_path)
+    lab.runs([training])
+    with pytest.raises(TasksFailed, match=r"train/local_region_count could not be measured at step 0 of .*smooth|gelu"):
+        lab.measured([wanted])
 
 
 def test_a_measurement_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Curve, Evidence, verdict_of
 from regionscope.experiments.lc_bounds import largest_lipschitz
 from regionscope.experiments.lc_gaussians import fastest_share
+from regionscope.experiments.lc_mnist import DigitSettings, digit_trainings
 from regionscope.experiments.lc_shallow import EMBEDDINGS, silhouette
 from regionscope.experiments.length_maps import length_in_pixels
 from regionscope.experiments.registry import EXPERIMENTS
@@ -142,6 +143,7 @@ def test_the_silhouette_is_that_of_its_definition() -> None:
         a, b = away[own].sum() / max(1, own.sum()), min(away[labels == k].mean() for k in {0, 1, 2} - {labels[i]})
         found.append((b - a) / max(a, b) if own.any() else 0.0)
     assert silhouette(x, labels) == pytest.approx(np.mean(found))
+    assert silhouette(x, np.zeros(12)) == 0.0  # one cluster has no other
 
 
 @pytest.mark.parametrize(
@@ -149,6 +151,11 @@ def test_the_silhouette_is_that_of_its_definition() -> None:
 )
 def test_the_fastest_share_of_a_fall(values: tuple[float, ...], share: float) -> None:
     assert fastest_share(np.array([1.0, 10.0, 100.0, 1000.0]), np.array(values)) == pytest.approx(share)
+
+
+def test_the_script_of_the_paper_may_be_run_alone() -> None:
+    (training,) = digit_trainings(DigitSettings(variants=("script",), seeds=(4, 5)))
+    assert (training.seed, training.optimiser, training.loss) == (4, "adamw", "softmax-cross-entropy")
 
 
 def test_umap_that_is_not_there_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,91 @@ def test_grokking_is_judged_both_ways() -> None:
     assert judged("pd8", settings, only_rises, slow | early) == "not reproduced"
 
 
+def test_what_depth_does_to_grokking_is_judged_both_ways() -> None:
+    settings = replace(EXPERIMENTS["pd8"].scales["laptop"], depths=(3, 4, 5))
+    names, verdicts = list(partition_networks(settings)), []
+    for order in (1, -1):
+        train = {
+            n: curve(*(k * np.array([1, 2, 6, 3, 5, 2, 1]))) for n, k in zip(names, (1, 2, 3)[::order], strict=True)
+        }
+        late = [(0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9), (0.1,) * 5 + (0.9, 0.9), (0.1,) * 6 + (0.9,)]
+        ends = {f"{n}, test accuracy": curve(*values) for n, values in zip(names, late[::order], strict=True)}
+        memorised = {f"{n}, train accuracy": curve(0.1, 0.5, 1, 1, 1, 1, 1) for n in names}
+        curves = {crossings_named(n, settings.radii[0], "train"): c for n, c in train.items()} | ends | memorised
+        *_, highest, step = EXPERIMENTS["pd8"].checks(settings, Evidence(curves))
+        assert "highest crossings" in highest.words and "half of its way" in step.words
+        verdicts.append((highest.holds, step.holds))
+    assert verdicts == [(True, True), (False, False)]
+
+
+# a double descent; what falls and rises once; and what does neither
+DOUBLE, ONCE, FLAT = (5, 3, 2, 8, 4, 2, 1), (5, 3, 2, 4, 6, 7, 8), (3, 3, 3, 3, 3, 3, 3)
+
+
+def test_what_depth_does_to_crossings_is_judged_both_ways() -> None:
+    """Test points see less of the ascent, least when shallow; the shallowest network keeps rising at a fine radius."""
+    settings = replace(EXPERIMENTS["pd3"].scales["laptop"], depths=(3, 4, 5), radii=(0.005, 0.5))
+    names = list(partition_networks(settings))
+    cases = {
+        "reproduced": (ONCE, DOUBLE, (0.2, 0.5, 0.8)),
+        "not reproduced": (DOUBLE, FLAT, (2.0, 3.0, 4.0)),
+    }
+    for verdict, (shallow, others, seen) in cases.items():
+        curves = {}
+        for radius in settings.radii:
+            for name, share in zip(names, seen, strict=True):
+                coarse = others if verdict == "reproduced" else ONCE
+                shape = np.array((shallow if radius == 0.005 else coarse) if name == names[0] else others, float)
+                curves[crossings_named(name, radius, "train")] = curve(*shape)
+                curves[crossings_named(name, radius, "test")] = curve(*(2 + share * (shape - 2)))
+        checks = EXPERIMENTS["pd3"].checks(settings, Evidence(curves))
+        assert verdict_of(checks) == verdict, [(check.words, check.holds) for check in checks]
+
+
+def test_random_labels_are_judged_both_ways() -> None:
+    settings = replace(EXPERIMENTS["pd11"].scales["laptop"], sizes=(1000, 4000, 16_000))
+    names = list(partition_networks(settings))
+    shapes = [(5, 3, 2, 4, 3, 2, 1), (5, 4, 3, 4, 6, 2, 1), (5, 4, 3, 3, 4, 9, 1)]  # higher, and later
+    for order, verdict in ((1, "reproduced"), (-1, "not reproduced")):
+        train = {n: curve(*shape) for n, shape in zip(names, shapes[::order], strict=True)}
+        ends = {f"{n}, train accuracy": curve(0, 0, 0, 0, 0, 0, 1) for n in names}
+        ends |= {f"{n}, test accuracy": curve(0, 0, 0, 0, 0, 0, 0.1) for n in names}
+        assert judged("pd11", settings, train, ends) == verdict
+
+
+def test_crossings_with_gelu_are_judged_both_ways() -> None:
+    settings = EXPERIMENTS["pd13"].scales["laptop"]
+    for shape, verdict in ((DOUBLE, "reproduced"), (ONCE, "partly"), (FLAT, "not reproduced")):
+        train = {n: curve(*shape) for n in partition_networks(settings)}
+        assert judged("pd13", settings, train, {}) == verdict
+
+
+def test_counts_of_regions_are_judged_both_ways() -> None:
+    """Counts that rise and fall with crossings, and such that do the opposite."""
+    settings = replace(EXPERIMENTS["pd14"].scales["laptop"], radii=(0.05,))
+    crossings = np.array(DOUBLE, float)
+    for regions, verdict in ((1 + crossings**2, "reproduced"), (20 - crossings, "partly")):
+        curves = {"crossings, r = 0.05": curve(*crossings), "regions, r = 0.05": curve(*regions)}
+        checks = EXPERIMENTS["pd14"].checks(settings, Evidence(curves))
+        assert verdict_of(checks) == verdict
+        assert checks[0].holds == (verdict == "reproduced")
+
+
+def test_where_boundaries_go_is_judged_both_ways() -> None:
+    settings = EXPERIMENTS["pd1"].scales["laptop"]
+    (name,) = partition_networks(settings)
+    falling, rising = (1, 1, 1, 2, 2, 1.5, 1), (1, 1, 1, 2, 2, 2.5, 3)  # densities; crossings peak at the fourth
+    places = ("around the images", "around the decision boundary")
+    for shape, densities, verdict in (
+        (DOUBLE, (falling, rising), "reproduced"),
+        (FLAT, (rising, falling), "not reproduced"),
+        (DOUBLE, ((0,) * 7, rising), "partly"),  # a density of nothing has no change
+    ):
+        curves = {p: curve(*values) for p, values in zip(places, densities, strict=True)}
+        curves[crossings_named(name, settings.radii[0], "train")] = curve(*shape)
+        assert verdict_of(EXPERIMENTS["pd1"].checks(settings, Evidence(curves))) == verdict
+
+
 def test_layers_are_judged_both_ways() -> None:
     """Peaks lower with depth; test is half of train in the first layer, and like it in the last, or twice as much."""
     settings = replace(EXPERIMENTS["pd15"].scales["laptop"], depths=(4,), radii=(0.05,))

@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 
+from regionscope.datasets.files import MissingData
 from regionscope.datasets.sets import dataset
 from regionscope.experiments.findings import Curve, Evidence, verdict_of
-from regionscope.experiments.pd_folder import generated_images
-from regionscope.experiments.pd_images import CNN, image_networks, norm_checks
+from regionscope.experiments.lab import Lab
+from regionscope.experiments.pd_folder import _image_folder, generated_images
+from regionscope.experiments.pd_images import CNN, image_networks, norm_checks, with_one_legend
 from regionscope.experiments.registry import EXPERIMENTS
 
 STEPS = np.array([0, 1, 10, 100, 1000, 10_000], float)
@@ -40,6 +44,49 @@ def test_batch_norm_is_judged_both_ways() -> None:
     assert [holds for words, holds in judged.items() if holds] == [True, True], judged  # an ascent; test as train
     early = norm_checks(settings, evidence(claimed, 0.9 * LEARNING))
     assert verdict_of(early) == "not testable at this scale"
+    one = replace(settings, depths=(3,))
+    alone = norm_checks(one, evidence(dict(zip(image_networks(one), (DOUBLE, RISING), strict=True))))
+    assert verdict_of(alone) == "reproduced" and not any("peak of the ascent" in check.words for check in alone)
+
+
+def test_deformation_is_judged_both_ways() -> None:
+    """Nearly affine and in proportion to the radius up to the small one, and deformed at the largest; or not."""
+    figure = EXPERIMENTS["pd18"]
+    settings = replace(figure.scales["paper"], radii=(0.001, 0.014, 0.5))
+    layers, rising = np.arange(1.0, 6.0), figure.scales["paper"].model == "cnn"
+    sizes = layers if rising else layers[::-1]
+    for defects, power, order, verdict in (
+        ((1e-6, 1e-5, 0.5), 1.0, 1, "reproduced"), ((0.8, 0.8, 0.8), 2.0, -1, "not reproduced"),
+    ):  # fmt: skip
+        curves = {}
+        for radius, defect in zip(settings.radii, defects, strict=True):
+            curves[f"defect, r = {radius:g}"] = Curve.of(layers, np.full((3, 5), defect))
+            curves[f"eccentricity, r = {radius:g}"] = Curve.of(layers, [radius**power * sizes[::order]] * 3)
+        assert verdict_of(figure.checks(settings, Evidence(curves))) == verdict
+
+
+def test_imagenet_is_judged_both_ways_and_named_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = EXPERIMENTS["pd12"]
+    settings = figure.scales["paper"]
+    for shape, verdict in ((DOUBLE, "reproduced"), (np.ones(6), "not reproduced")):
+        curves = {"test": Curve.of(STEPS, [shape] * 3), "test accuracy": Curve.of(STEPS, [LEARNING] * 3)}
+        assert verdict_of(figure.checks(settings, Evidence(curves))) == verdict
+    monkeypatch.setenv("REGIONSCOPE_DATA", str(tmp_path))
+    with pytest.raises(MissingData, match=f"there is no {tmp_path}/{settings.dataset}; put ImageNet there"):
+        _image_folder(settings.dataset, 224, Lab(tmp_path / "lab"))
+    (tmp_path / settings.dataset).mkdir()
+    assert _image_folder(settings.dataset, 224, Lab(tmp_path / "lab")) == tmp_path / settings.dataset
+
+
+def test_only_the_first_panel_keeps_its_legend() -> None:
+    figure, axes = plt.subplots(1, 3)
+    for ax in axes[:2]:
+        ax.plot([0, 1], label="line")
+        ax.legend()
+    assert [ax.get_legend() is not None for ax in with_one_legend(figure).axes] == [True, False, False]
+    plt.close(figure)
 
 
 def test_weight_decay_is_judged_both_ways() -> None:

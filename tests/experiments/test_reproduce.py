@@ -9,8 +9,8 @@ from reproduction import DOCS, FOLDER, page
 
 from regionscope.cli.commands import app
 from regionscope.experiments import lab as labs
-from regionscope.experiments.findings import Findings
-from regionscope.experiments.page import reproduction_page
+from regionscope.experiments.findings import Check, Curve, Evidence, Findings
+from regionscope.experiments.page import account, reproduction_page
 from regionscope.experiments.registry import EXPERIMENTS
 
 
@@ -60,10 +60,38 @@ def test_what_there_is_not_is_named_before_anything_is_run(tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
+def made(*checks: Check) -> Findings:
+    return Findings(
+        name="hr5", scale="smoke", claim="it rises", checks=checks, evidence=Evidence({}), deviations=(), choices=(),
+        settings={}, seeds=(0,), versions={}, seconds=1.0, command="",
+    )  # fmt: skip
+
+
 def test_findings_whose_verdict_is_not_that_of_their_checks_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "hr5.json").write_text("{}")
+    path = tmp_path / "hr5.json"
+    path.write_text("{}")
     with pytest.raises(ValueError, match="holds no findings"):
-        Findings.load(tmp_path / "hr5.json")
+        Findings.load(path)
+    made(Check("rises", rule="> 0", holds=True)).save(path)
+    assert Findings.load(path).verdict == "reproduced"
+    path.write_text(path.read_text().replace('"reproduced"', '"not reproduced"'))
+    with pytest.raises(ValueError, match="hr5 says 'not reproduced', but its checks say 'reproduced'"):
+        Findings.load(path)
+
+
+def test_a_check_without_a_number_says_so() -> None:
+    assert "?   rises: no number (> 0)" in account(made(Check("rises", rule="> 0")))
+
+
+def test_no_seed_is_too_few() -> None:
+    assert EXPERIMENTS["hr5"].settings("smoke", 2).seeds == (0, 1)
+    with pytest.raises(ValueError, match="seeds must be at least 1, got 0"):
+        EXPERIMENTS["hr5"].settings("smoke", 0)
+
+
+def test_a_curve_has_one_number_a_place() -> None:
+    with pytest.raises(ValueError, match=r"runs must be \(seeds, 2\), one number a place, got \(1, 3\)"):
+        Curve.of([0.0, 1.0], [[1.0, 2.0, 3.0]])
 
 
 def test_the_page_of_the_docs_tells_what_was_found() -> None:

@@ -1,6 +1,6 @@
 """Settings: to JSON and back, names that stay, differences in words."""
 
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass, replace
 from typing import Any
 
 import pytest
@@ -43,3 +43,5 @@ def test_differences_are_told_in_words() -> None:
     assert differences(FULL, FULL) == ()
     told = differences(FULL, Outer(Inner(), FULL.several, FULL.options))
     assert told == ("sizes 3 instead of 1, 2", "limit 0.5, 1.5 instead of all", "1 seed instead of 3")
+    told = differences(replace(FULL, options={"bounds": (0.0, 2.0), "deep": {}}), FULL)
+    assert told == ("options bounds 0.0, 2.0, deep none instead of bounds 0.0, 1.0, deep x 1, 2",)

@@ -17,6 +17,7 @@ from regionscope.experiments.verdicts import (
     falls_again,
     falls_first,
     interval_above,
+    largest_rise,
     monotone,
     reported,
     rises_after,
@@ -107,6 +108,12 @@ def test_missing_numbers_decide_nothing() -> None:
     assert at_least("it", [1.0, math.nan], 0.0).holds is None
     assert at_least("it", [], 0.0).holds is None
     assert drops_late("it", Curve.of([0, 1, 2], [[1, math.nan, 0]])).holds is None
+
+
+def test_the_largest_rise_has_a_valley_and_a_later_peak() -> None:
+    assert largest_rise(np.array([5.0, 1.0, 3.0, 0.0, 9.0, 2.0])) == (3, 4)
+    assert largest_rise(np.array([3.0, 2.0, 1.0])) == (2, 2)
+    assert largest_rise(np.array([1.0, np.nan, 3.0])) == (0, 0)
 
 
 def test_verdicts_follow_from_the_checks() -> None:

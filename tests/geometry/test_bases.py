@@ -109,6 +109,38 @@ def test_symbols_of_kernels_of_any_size_have_norms(size: float) -> None:
     assert _symbol_norm(0 * kernel) == 0
 
 
+def test_symbols_of_kernels_that_are_too_large_to_look_at_have_no_bound() -> None:
+    assert _symbol_norm(torch.ones(1, 1, 1, 1).double().expand(2048, 2048, 1, 1)) == np.inf
+
+
+def test_rows_that_are_made_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(3)
+    make, shape = MODELS["dense"]
+    model, plane = make(), rs.Plane.around(torch.randn(shape), 1.5, generator=torch.Generator().manual_seed(2))
+    monkeypatch.setattr(bases, "WIDE", 0)
+    whole = rs.plane_cells(model, plane)
+    monkeypatch.setattr(bases, "ENTRIES_AT_ONCE", 100)  # 4 rows of 24 units
+    cells = rs.plane_cells(model, plane)
+    assert (cells.patterns == whole.patterns).all() and cells.vertices == pytest.approx(whole.vertices, abs=1e-12)
+    assert cells.outputs == pytest.approx(whole.outputs, abs=1e-12)
+
+
+def test_a_wide_network_that_copies_entries_has_the_cells_that_vertices_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of copies derivatives say nothing, so norms bound the errors, which leave more signs open."""
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(4, 12), nn.ReLU(), nn.Unflatten(1, (1, 12)), nn.Upsample(scale_factor=2), nn.Flatten(),
+        nn.Linear(24, 12), nn.ReLU(), nn.Linear(12, 2),
+    )  # fmt: skip
+    plane = rs.Plane.around(torch.zeros(4), 2.0, generator=torch.Generator().manual_seed(1))
+    whole = rs.plane_cells(model, plane)
+    monkeypatch.setattr(bases, "WIDE", 0)
+    cells = rs.plane_cells(model, plane)
+    number = whole.locate(cells.centres)
+    assert isinstance(cells.packed_patterns, PatternTable) and sorted(number) == list(range(len(whole)))
+    assert cells.exact and (cells.patterns == whole.patterns[number]).all()
+
+
 def test_no_unit_is_steeper_than_its_rows_say() -> None:
     """Also with constants that are so large that rows lose digits."""
     torch.manual_seed(0)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.geometry import sweep
+from regionscope.geometry import stitching, sweep
 from regionscope.geometry.budget import Budget, TooMuchMemory
 from regionscope.geometry.patterns import PatternBlock, PatternTable, differing_bits, words_at
 from regionscope.progress import tqdm
@@ -98,6 +99,37 @@ def test_planes_in_blocks_have_the_same_cells(name: str, small_blocks: Callable[
     certificate = cells.verify()
     assert certificate.holds, certificate
     assert cells.affine_maps()[0] == pytest.approx(whole.affine_maps()[0][number], abs=1e-9)
+
+
+def test_the_first_layers_in_blocks_have_the_same_cells(small_blocks: Callable[[int], None]) -> None:
+    model, x = model_of("dense")
+    plane = rs.Plane.around(x, 2.0, generator=torch.Generator().manual_seed(2))
+    whole = rs.plane_cells(model, plane, up_to_layer=1)
+    small_blocks(10_000)
+    cells = rs.plane_cells(model, plane, up_to_layer=1)
+    assert isinstance(cells.packed_patterns, PatternTable) and len(cells.packed_patterns.blocks) > 1
+    number = whole.locate(cells.centres)
+    assert sorted(number) == list(range(len(whole))) and cells.outputs is None
+    assert (cells.patterns == whole.patterns[number]).all()
+
+
+def test_memory_is_given_back_while_blocks_are_cut_and_joined(
+    small_blocks: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, x = model_of("dense")
+    plane = rs.Plane.around(x, 2.0, generator=torch.Generator().manual_seed(2))
+    small_blocks(30_000)
+    counted = dict.fromkeys((sweep, stitching), 0)
+    for module in counted:
+
+        def count(module: ModuleType = module) -> None:
+            counted[module] += 1
+
+        monkeypatch.setattr(module, "MUCH", 2000)
+        monkeypatch.setattr(module, "return_freed_memory", count)
+    cells = rs.plane_cells(model, plane)
+    assert isinstance(cells.packed_patterns, PatternTable)
+    assert counted[sweep] > 1 and 1 < counted[stitching] <= len(cells.packed_patterns.blocks)
 
 
 @pytest.mark.parametrize("name", MODELS)

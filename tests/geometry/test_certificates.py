@@ -268,6 +268,7 @@ def dense_avg_pool(x: Tensor) -> Tensor:
     return torch.relu(torch.stack(sums, 1))
 
 
+SIGNAL = torch.tensor([0.3, -1.0, 2.0, 0.5, -0.7]).double()
 WRITTEN_TWICE: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor], tuple[int, ...]]] = {
     "averages of windows of many sizes": (
         lambda x: avg_pool(x, count_include_pad=False),
@@ -294,6 +295,16 @@ WRITTEN_TWICE: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Te
         lambda x: torch.relu(x - 1e-61 / 1e-60),
         (3,),
     ),
+    "a layer without units": (
+        lambda x: torch.relu(torch.cat([x @ torch.zeros(3, 0).double(), x - 0.2], dim=1)),
+        lambda x: torch.relu(x - 0.2),
+        (3,),
+    ),
+    "points as kernels": (
+        lambda x: torch.relu(nn.functional.conv1d(SIGNAL[None, None], x[:, None])[0]),
+        lambda x: torch.relu(x @ SIGNAL.unfold(0, 3, 1).T),
+        (3,),
+    ),
     "a layer that is zero": (lambda x: torch.relu(x) + torch.relu(x * 0.0), torch.relu, (3,)),
     "the input itself": (lambda x: torch.relu(x.reshape(len(x), -1)), lambda x: torch.relu(x.flatten(1)), (1, 4, 3)),
 }
@@ -313,15 +324,17 @@ def test_the_same_function_has_the_same_cells(name: str) -> None:
         assert len(along[0]) == len(along[1])
 
 
-def test_vertices_that_rounding_has_moved_are_placed_exactly() -> None:
+@pytest.mark.parametrize("up_to_layer", [None, 1])
+def test_vertices_that_rounding_has_moved_are_placed_exactly(up_to_layer: int | None) -> None:
     """Competitors that share a large part: of the rest, which decides, floats have few digits."""
     small = 2.0**-40
 
     def model(x: Tensor) -> Tensor:
         a, b = x.unbind(1)
-        return torch.maximum((3.0 + a) + small * b, (3.0 + a) + small * (a / 4 - 0.3))
+        larger = torch.maximum((3.0 + a) + small * b, (3.0 + a) + small * (a / 4 - 0.3))
+        return larger if up_to_layer is None else torch.relu(larger - 1.5)
 
-    cells = rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2).double()))
+    cells = rs.plane_cells(model, rs.Plane.coordinates(torch.zeros(2).double()), up_to_layer=up_to_layer)
     ends = cells.vertices[cells.edges.vertices[(cells.edges.cells >= 0).all(axis=1)]].reshape(-1, 2)
     assert ends[ends[:, 0].argsort()] == pytest.approx(np.array([[-1.0, -0.55], [1.0, -0.05]]), abs=1e-12)
 

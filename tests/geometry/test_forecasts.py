@@ -10,8 +10,9 @@ from torch import nn
 
 import regionscope as rs
 from regionscope.geometry.budget import Budget
-from regionscope.geometry.forecasts import forecast
+from regionscope.geometry.forecasts import Forecast, forecast
 from regionscope.geometry.sweep import exact
+from regionscope.machine import GB
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "dense": (
@@ -54,6 +55,19 @@ def test_a_plane_without_boundaries_has_one_cell() -> None:
     found = forecast(net, rs.Plane(torch.zeros(3), np.eye(3)[:2], [[0, 0], [1, 0], [0, 1]]))
     assert (found.cells, found.stderr) == (1.0, 0.0)
     assert str(found).startswith("about 1 cells, ")
+
+
+@pytest.mark.parametrize(
+    ("cells", "seconds", "said"),
+    [
+        (1234.0, 0.2, "about 1,200 cells, give or take 10 %, 0.5 GB, 1 s to cut"),
+        (4.56e6, 89.0, "about 4.6 million cells, give or take 10 %, 0.5 GB, 89 s to cut"),
+        (4.56e7, 90.0, "about 46 million cells, give or take 10 %, 0.5 GB, 2 minutes to cut"),
+        (1.2345e9, 9000.0, "about 1,234 million cells, give or take 10 %, 0.5 GB, 2.5 hours to cut"),
+    ],
+)
+def test_a_forecast_is_told_in_words(cells: float, seconds: float, said: str) -> None:
+    assert str(Forecast(cells, 0.1 * cells, cells, seconds, 0.5 * GB)) == said
 
 
 def test_a_forecast_is_the_same_in_every_call_and_says_that_it_is_one(caplog: pytest.LogCaptureFixture) -> None:

@@ -198,6 +198,29 @@ def test_images_may_be_given_one_by_one_or_as_a_batch() -> None:
     assert np.array_equal(one.breakpoints, batch.breakpoints)
 
 
+def test_why_a_model_cannot_be_followed_is_said_at_once() -> None:
+    """Images one by one would be the next thing to try, and hide it."""
+    calls = []
+
+    def unsupported(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x.shape)
+        return x.flatten(1).sort(dim=1).values
+
+    with pytest.raises(rs.UnsupportedModel, match="sort"):
+        rs.line_cells(unsupported, torch.zeros(2, 3), torch.ones(2, 3))
+    assert all(len(shape) == 2 for shape in calls)
+
+
+def test_a_point_whose_signs_nothing_proves_is_one_cell() -> None:
+    def enlarged(x: torch.Tensor) -> torch.Tensor:
+        large = torch.nn.functional.interpolate(x.reshape(-1, 1, 1, 2), size=(3, 3), mode="bicubic")
+        return torch.relu(large.flatten(1))
+
+    cells = rs.curve_cells(enlarged, torch.zeros(3, 2).double())
+    assert cells.undecided > 0 and len(cells) == 1 and cells.length == 0
+    assert cells.outputs is not None and not cells.outputs.any()
+
+
 def test_bad_lines_are_named() -> None:
     model = mlp(2, 3, 1)
     with pytest.raises(ValueError, match=r"one shape, got \(2,\) and \(3,\)"):

@@ -160,8 +160,9 @@ def test_layers_are_added_one_by_one() -> None:
     assert first.edges.layer.max() == 1
     assert len(rs.plane_cells(model, plane, up_to_layer=2)) == len(whole)
     assert first.boundary_length()[0] == pytest.approx(whole.boundary_length()[0])
-    with pytest.raises(ValueError, match="stop at a layer"):
-        first.decision_boundary()
+    for ask in (first.decision_boundary, first.affine_maps, lambda: first.classes, lambda: first.gradient_norms):
+        with pytest.raises(ValueError, match="stop at a layer"):
+            ask()
     with pytest.raises(ValueError, match="up_to_layer must be from 1 to 2"):
         rs.plane_cells(model, plane, up_to_layer=3)
 

@@ -34,6 +34,10 @@ def killed_always(x: int) -> int:
     return x
 
 
+def stopped_by(stop: type[BaseException]) -> None:
+    raise stop
+
+
 def slow(path: str) -> None:
     """Says that it began, and never ends."""
     Path(path).write_text(str(os.getpid()))

@@ -119,9 +119,16 @@ def test_only_dense_layers_behind_relus_are_taken_together() -> None:
             h = torch.relu(self.a(x))
             return torch.relu(self.c(torch.relu(self.b(h)) + h))
 
+    class Halved(Skip):
+        def forward(self, x: Tensor) -> Tensor:
+            h = torch.relu(self.a(x))
+            return torch.relu(torch.addmm(self.b.bias, h, self.b.weight, beta=0.5))
+
     points, frame = torch.randn(20, 9, generator=seeded()).double(), random_frame(9, 9, seeded())
+    coarse = rs.trace(mlp(9, 9, 9, 2).bfloat16(), points.bfloat16())  # its roundings are not known
+    assert not passage(coarse, (1, 2)).layers
     last = nn.Sequential(nn.Linear(9, 9), nn.ReLU(), nn.Linear(9, 9), nn.Hardtanh()).double()
-    for model in (Skip().double(), mlp(9, 9, 9, 2, act=nn.LeakyReLU).double(), last):
+    for model in (Skip().double(), Halved().double(), mlp(9, 9, 9, 2, act=nn.LeakyReLU).double(), last):
         net = rs.trace(model, points)
         assert not passage(net, range(1, net.layers + 1)).layers
         found = rs.boundary_crossings(net, points, radius=0.3, frame=frame)

@@ -402,6 +402,10 @@ def test_measures_along_more_directions_than_are_taken_at_a_time() -> None:
     found.tensor.backward()
     gradient = first.weight.grad
     assert gradient is not None and gradient.isfinite().all() and gradient.any()
+    for norm, lengths in {"l1": before.abs().amax(dim=1), "linf": before.abs().sum(dim=1)}.items():
+        nearest = (z / lengths).abs()[:, 1:].amin(dim=1)
+        found = rs.boundary_distance(nn.Sequential(first, nn.ReLU()), x, norm=norm)
+        assert found.per_point == pytest.approx(nearest.tolist(), rel=1e-3)
 
 
 def test_total_variation_is_the_norm_of_the_output_jacobian(each: Case) -> None:
@@ -586,6 +590,12 @@ def test_measures_leave_the_model_alone() -> None:
         (rs.local_complexity, {"sigma": [0.1, 0.1, 0.1]}, "one number or 1"),
         (rs.local_complexity, {"draws": 0}, "draws must be at least 1"),
         (rs.local_complexity, {"method": "magic"}, "method must be one of"),
+        (rs.local_complexity, {"method": "random", "directions": 0}, "directions must be at least 1, got 0"),
+        (
+            rs.local_complexity,
+            {"method": "jacobian", "model": mlp(1 << 15, 1 << 15, 1), "data": torch.zeros(1, 1 << 15)},
+            "32,768 entries is too large for all its directions at once; say method='random'",
+        ),
         (rs.local_complexity, {"data": torch.zeros(0, 3)}, "no points"),
         (rs.local_complexity, {"data": torch.full((2, 3), torch.nan)}, "NaN"),
         (rs.local_complexity, {"model": nn.Linear(3, 2)}, "no activation sites"),

@@ -1,5 +1,6 @@
 """Measures that fit their time: small networks as ever, large ones with fewer points and random directions."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import nn
 import regionscope as rs
 from regionscope.measures import plans
 from regionscope.measures.plans import Plan, planned_measures, usual_measures
-from regionscope.runs.watched import USUAL
+from regionscope.runs.watched import USUAL, Watched
 from regionscope.training.models import resnet18
 
 LARGE = {name: {**rs.MEASURES[name].defaults, **(rs.MEASURES[name].watching or {})} for name in USUAL}
@@ -175,6 +176,18 @@ def test_a_monitor_of_a_small_network_says_nothing(capsys: pytest.CaptureFixture
     assert found[0].probes == found[1].probes and capsys.readouterr().err == ""
     with pytest.raises(ValueError, match="seconds_per_record must be positive or None, got 0"):
         rs.Monitor(model, {"x": x}, seconds_per_record=0)
+
+
+def test_what_a_plan_leaves_out_is_not_watched_and_functions_of_the_user_are() -> None:
+    measures = {"total_variation": {}, "local_rank": {"eps": 0.1}, "own": len}
+    watched = Watched.of({"x": torch.rand(5, 4)}, measures, {}, 0)
+    planned = {"points": 3, "chosen": {"points": 3, "eps": 0.5}}
+    plan = {"measures": {"total_variation": {"points": 0, "chosen": {}}, "local_rank": planned, "own": planned}}
+    followed = watched.following(plan).measures
+    assert followed["own"] is len and "total_variation" not in followed
+    local_rank = followed["local_rank"]
+    assert isinstance(local_rank, Mapping)
+    assert (local_rank["points"], local_rank["eps"]) == (3, 0.1)  # what is given stays
 
 
 def test_a_network_describes_itself_with_times() -> None:

@@ -180,8 +180,9 @@ def test_lines_from_an_image_have_cells_only_where_the_output_of_a_pool_changes(
 class Homogeneous(nn.Module):
     """Maxima of maxima without biases, all of which tie at the origin, before ReLUs with biases, and two outputs."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, between: Callable[[Tensor], Tensor] = lambda p: p) -> None:
         super().__init__()
+        self.between = between
         g = torch.Generator().manual_seed(seed)
         self.first, self.second, self.third, self.last = (
             torch.randn(*shape, generator=g, dtype=torch.float64) for shape in ((12, 2), (6, 4), (5, 2), (2, 5))
@@ -190,7 +191,7 @@ class Homogeneous(nn.Module):
 
     def steep(self, x: Tensor) -> Tensor:
         """What enters the ReLUs, without its shift."""
-        p = (x @ self.first.T).unflatten(1, (4, 3)).amax(dim=2)
+        p = self.between((x @ self.first.T).unflatten(1, (4, 3)).amax(dim=2))
         found: Tensor = (p @ self.second.T).unflatten(1, (2, 3)).amin(dim=2) @ self.third.T
         return found
 
@@ -213,6 +214,43 @@ def test_behind_ties_no_direction_has_a_boundary_or_another_class_nearer(seed: i
     radius = rs.certified_radius(model, x, label).mean
     assert 0 < radius <= float(nearest) * (1 + 1e-6)
     assert (model(0.999 * radius * u).argmax(dim=1) == label).all()
+
+
+def normed(p: Tensor) -> Tensor:
+    """Batch norm as in evaluation, without a shift."""
+    mean, scales = torch.zeros(4).double(), torch.tensor([0.3, -2.0, 1.0, 0.1]).double()
+    return torch.nn.functional.batch_norm(p, mean, scales.abs(), scales, mean)
+
+
+def without_rule(p: Tensor) -> Tensor:
+    return torch.nn.functional.interpolate(p.reshape(-1, 1, 2, 2), size=(2, 2), mode="bicubic").flatten(1)
+
+
+BETWEEN: dict[str, tuple[Callable[[Tensor], Tensor], int]] = {
+    "a norm": (normed, 12),
+    "a constant that competes": (lambda p: torch.maximum(p, torch.zeros(4).double()), 16),
+    "a constant that competes first": (lambda p: torch.minimum(torch.zeros(4).double(), p), 16),
+    "an operation without a rule": (without_rule, 8),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_behind_ties_other_operations_bring_no_boundary_nearer(name: str) -> None:
+    """What is behind an operation without a rule may be at any distance, so nothing is promised."""
+    between, ties = BETWEEN[name]
+    x, angles = torch.zeros(1, 2, dtype=torch.float64), torch.linspace(0, 2 * math.pi, 20_001, dtype=torch.float64)
+    u = torch.stack([angles.cos(), angles.sin()], dim=1)
+    for seed in range(3):
+        model = Homogeneous(seed, between)
+        steepness = model.steep(u)
+        nearest = float(torch.where(steepness < 0, -model.shift / steepness, torch.inf).min())
+        found = rs.boundary_distance(model, x)
+        assert found.ties is not None and found.ties.tolist() == [ties]
+        assert found.mean <= nearest * (1 + 1e-6) and (found.mean > 0) == (between is not without_rule)
+        label = model(x).argmax(dim=1)
+        radius = rs.certified_radius(model, x, label).mean
+        assert (model(0.999 * radius * u).argmax(dim=1) == label).all()
+        assert (radius > 0) == (between is not without_rule)
 
 
 def test_a_tie_in_the_plane_has_the_distance_to_where_another_takes_over() -> None:

@@ -1,5 +1,7 @@
 """The run directory: what is in it is whole, whatever happens."""
 
+import errno
+import fcntl
 import json
 import signal
 import subprocess
@@ -16,7 +18,7 @@ import regionscope as rs
 from regionscope.files import plain
 from regionscope.runs.record import Record
 from regionscope.runs.report import write_report
-from regionscope.runs.run import Run
+from regionscope.runs.run import Run, run_state
 
 
 def estimate(mean: float) -> dict[str, object]:
@@ -93,6 +95,30 @@ def test_the_lock_goes_with_the_process_that_held_it(tmp_path: Path) -> None:
             Run.resume(tmp_path)
         writer.send_signal(signal.SIGKILL)
     Run.resume(tmp_path).close()
+
+
+def test_a_run_may_be_closed_twice_and_by_those_who_only_read(run: Run) -> None:
+    reader = Run.open(run.path)
+    reader.close()
+    assert run_state(reader) == "running"
+    run.close()
+    run.close()
+    assert run_state(reader) == "recorded"
+
+
+def test_nobody_writes_where_there_is_no_lock_or_locks_cannot_be_had(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.set_status(state="running")
+
+    def refused(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", refused)
+        assert run_state(run) == "killed"
+    assert run_state(run) == "running"
+    run.close()
+    (run.path / "lock").unlink()
+    assert run_state(run) == "killed"
 
 
 def test_a_half_written_step_is_ignored_and_cleaned_up(run: Run) -> None:

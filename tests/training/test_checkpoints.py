@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -214,6 +214,20 @@ def test_a_description_of_another_version_is_named_and_not_needed(tmp_path: Path
         with pytest.raises(ValueError, match=r"net.safetensors says of its network what this version .* cannot read"):
             load_model(path)
         assert load_model(path, lambda: mlp([3, 4, 2]))(x).equal(model(x))
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "why"),
+    [
+        ("mlp", (0,), r"shape must be numbers of entries, such as 1 28 28, got \(0,\)"),
+        ("mlp", (2.5,), "shape must be numbers of entries"),
+        ("cnn", (1, 1 << 16, 2), "shape must be numbers of entries"),
+        ("cnn", (28, 28), r"a cnn takes images of shape \(channels, height, width\), got \(28, 28\)"),
+    ],
+)
+def test_a_shape_that_is_none_is_refused(model: Any, shape: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Architecture(model, "relu", shape)
 
 
 def test_a_model_must_be_one(tmp_path: Path) -> None:

@@ -205,6 +205,13 @@ def test_a_plane_or_weights_that_were_not_recorded_are_told_with_those_that_were
             read()
 
 
+def test_a_run_without_records_has_no_network(tmp_path: Path) -> None:
+    run = train(replace(SMALL, steps=1), tmp_path / "run")
+    empty = rs.Run.create(tmp_path / "empty", run.config)
+    with pytest.raises(ValueError, match=r"nothing was recorded in .*empty yet"):
+        rs.run_model(empty)
+
+
 def test_training_leaves_the_global_random_state(tmp_path: Path) -> None:
     before = torch.get_rng_state()
     train(replace(SMALL, steps=5), tmp_path / "run")

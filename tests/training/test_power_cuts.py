@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -225,6 +226,26 @@ def test_records_with_weights_are_measured_again_without_training(
 
     monkeypatch.setattr(loop, "_take_step", no_training)
     resume(path)
+    assert result(path) == recorded.result
+
+
+def test_a_signal_while_lost_records_are_brought_back_stops_at_once_and_nothing_is_lost(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(recorded.root / "run", path := tmp_path / "run")
+    shutil.rmtree(path / "steps" / "000000002")
+    steps, take_step = list[int](), loop._take_step
+
+    def stopped(*given: Any) -> float:
+        steps.append(1)
+        signal.raise_signal(signal.SIGTERM)
+        return take_step(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_take_step", stopped)
+        run = resume(path, save_every=0)
+    assert run_state(run) == "stopped" and len(steps) == 1
+    resume(path, save_every=0)
     assert result(path) == recorded.result
 
 

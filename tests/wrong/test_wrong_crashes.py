@@ -128,3 +128,14 @@ def test_values_that_overflow_where_exact_arithmetic_is_needed_are_an_error() ->
     x[1] = 1.7e308
     with pytest.raises(ValueError, match=r"no room for values as large as (inf|nan|1\.\d+e\+308); scale the points"):
         rs.boundary_distance(model, x)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors:UserWarning")
+def test_a_layer_without_units() -> None:
+    torch.manual_seed(0)
+    first = nn.Linear(3, 4)
+    model = nn.Sequential(first, nn.ReLU(), nn.Linear(4, 0), nn.ReLU(), nn.Linear(0, 2))
+    x = torch.randn(5, 3)
+    assert torch.equal(rs.trace(model, x)(x), model(x))
+    plane = rs.Plane.around(x[0], 2.0, generator=torch.Generator().manual_seed(0))
+    assert len(rs.plane_cells(model, plane)) == len(rs.plane_cells(nn.Sequential(first, nn.ReLU()), plane)) > 1

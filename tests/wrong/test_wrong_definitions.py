@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -161,6 +162,46 @@ def test_a_unit_whose_effects_nearly_cancel_is_good(dtype: torch.dtype) -> None:
     model = _after_one_unit([1.0, 1.0, 1.0], [0.1, 0.2, -0.3], dtype)  # floats whose sum is not 0
     assert sum((Fraction(float(w)) for w in [*model.parameters()][-2].detach().flatten()), Fraction(0)) != 0
     assert rs.good_units(model, torch.zeros(1, 2, dtype=dtype)).mean == 1
+
+
+def _cancelling_behind_bends(seed: int) -> nn.Sequential:
+    """One unit that goes into open ReLUs, whose effects cancel: products of 0.1 and so on with integers of sum 0."""
+    random, first, second = np.random.default_rng(seed), list[float](), list[float]()
+    for factor in (0.1, 0.7, 0.3, 1.1):
+        whole = random.integers(-20, 20, 4).tolist()
+        first, second = [*first, *[factor] * 5], [*second, *whole, -sum(whole)]
+    order = torch.from_numpy(random.permutation(20))
+    unit, spread, joined = nn.Linear(2, 1), nn.Linear(1, 20), nn.Linear(20, 1)
+    model = nn.Sequential(unit, nn.ReLU(), spread, nn.ReLU(), joined).to(D)
+    with torch.no_grad():
+        unit.bias.fill_(5.0)
+        spread.bias.fill_(50.0)
+        spread.weight.copy_(torch.tensor(first, dtype=D)[order, None])
+        joined.weight.copy_(torch.tensor(second, dtype=D)[None, order])
+    return model
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_unit_whose_effects_cancel_is_not_good_at_its_boundary_either(seed: int) -> None:
+    model, x = _cancelling_behind_bends(seed), torch.zeros(1, 2, dtype=D)
+    found, all_ = (rs.local_complexity(model, x, sigma=5.0, good=good).per_layer for good in (True, False))
+    assert found is not None and all_ is not None
+    assert found[0, 0] == 0 < all_[0, 0]
+
+
+def test_without_an_exact_form_effects_are_what_floats_say() -> None:
+    seen = []
+    for cancelling in map(_cancelling_behind_bends, range(4)):
+
+        def enlarged(x: Tensor, model: nn.Module = cancelling) -> Tensor:
+            return F.interpolate(model(x).reshape(-1, 1, 1, 1), size=(2, 2), mode="bicubic").flatten(1)
+
+        x = torch.zeros(1, 2, dtype=D)
+        found, exact = (rs.good_units(model, x, per_unit=True).per_unit for model in (enlarged, cancelling))
+        assert found is not None and exact is not None
+        assert not exact[0, 0]
+        seen.append(bool(found[0, 0]))
+    assert any(seen), "rounding leaves a slope"
 
 
 def test_the_middle_of_overlapping_means_is_not_good_behind_their_mean() -> None:

@@ -56,6 +56,8 @@ class Untidy(nn.Module):
         self.linear = nn.Linear(4, 6)
         self.log: dict[str, Any] = {"sizes": [0], "calls": {"all": 0}}
         self.seen, self.last, self.array = {0}, deque([0], maxlen=2), np.zeros(2)
+        self.still = np.ones(2)
+        self.still.flags.writeable = False
         self.register_buffer("counts", torch.zeros(2))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -78,9 +80,17 @@ def test_whatever_forward_changes_is_put_back() -> None:
     assert rs.trace(model, torch.randn(2, 4)).units == 6
     assert model.log == {"sizes": [0], "calls": {"all": 0}}
     assert model.seen == {0} and list(model.last) == [0] and model.array.tolist() == [0, 0]
+    assert model.still.tolist() == [1, 1]
     assert model.counts.tolist() == [0, 0]
     assert model.linear.bias.requires_grad and model.linear.bias.grad is None
     assert model.linear.weight.data_ptr() == weight
+
+
+def test_large_arrays_are_taken_for_data_and_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regionscope.tracing.undisturbed.LARGE", 1)
+    model = Untidy()
+    rs.trace(model, torch.randn(2, 4))
+    assert model.array.min() > 0 and model.seen == {0}
 
 
 def test_lazy_parameters_are_not_made_by_tracing() -> None:

@@ -182,6 +182,13 @@ def test_a_unit_that_is_zero_but_for_rounding_is_not_crossed(shared: bool) -> No
         assert alone.per_point.sum() > 10
 
 
+def test_a_layer_that_is_zero_but_for_rounding_is_not_crossed_if_it_alone_is_asked_for() -> None:
+    x = torch.randn(50, 2, generator=torch.Generator().manual_seed(1), dtype=D)
+    model, generator = folded([[3.0, -1.0]]), torch.Generator().manual_seed(2)
+    found = rs.boundary_crossings(model, x, radius=0.3, layers=[2], generator=generator)
+    assert found.per_point.tolist() == [0.0] * 50
+
+
 def test_equal_competitors_are_at_no_distance_and_add_no_rank_or_crossing() -> None:
     torch.manual_seed(0)
     first, second = nn.Linear(3, 12).double(), nn.Linear(5, 4, bias=False).double()

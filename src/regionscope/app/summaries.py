@@ -26,7 +26,7 @@ def run_summary(viewer: Viewer, exhibit: Exhibit) -> dict[str, Any]:
     steps = exhibit.steps
     training = {} if run is None else run.config.get("training", {})
     return {
-        "id": exhibit.id, "name": exhibit.id, "state": "given" if run is None else _state(run),
+        "id": exhibit.id, "name": exhibit.id, "state": "given" if run is None else run_state(run),
         "step": status.get("step", steps[-1] if steps else None), "steps": status.get("steps"),
         "records": 0 if run is None else len(steps), "recorded": steps, "reason": status.get("reason"),
         "network": exhibit.model is not None, "network_reason": exhibit.reason,
@@ -39,13 +39,6 @@ def run_summary(viewer: Viewer, exhibit: Exhibit) -> dict[str, Any]:
 def _status(run: Run) -> dict[str, Any]:
     check_inside(run.path, run.files())
     return run.status
-
-
-def _state(run: Run) -> str:
-    try:
-        return run_state(run)
-    except OSError:  # of a folder that cannot be written to, nobody knows who writes
-        return str(run.status.get("state", "recorded"))
 
 
 # curves

@@ -49,10 +49,6 @@ class RandomNetwork:
     reach: float
     seed: int
 
-    @property
-    def units(self) -> int:
-        return self.depth * self.width
-
     def model(self, inputs: int) -> nn.Module:
         options = {"depth": self.depth, "width": self.width, "init": "he", "bias_std": BIAS, "seed": self.seed}
         return new_network("mlp", (inputs,), 1, **options).double()  # type: ignore[arg-type]

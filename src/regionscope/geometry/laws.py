@@ -67,9 +67,6 @@ def _law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: b
     bounds = {v: _all_alike(v, part, STATE).made_of(frozenset([v])) for v in known}
     constants, unknown = part.constants, None
     for step in part.steps:
-        if step.used.isdisjoint(bounds):
-            constants.update(zip(step.results, step.run(constants), strict=True))
-            continue
         made = bounds_after(step, bounds, constants)
         if made is None:
             unknown = step.name

@@ -109,10 +109,6 @@ class PatternTable:
     def shape(self) -> tuple[int, int]:
         return len(self), len(self.blocks[0].common)
 
-    @property
-    def nbytes(self) -> int:
-        return sum(block.nbytes for block in self.blocks)
-
     @cached_property
     def _ends(self) -> Indices:
         return np.cumsum([len(block.bits) for block in self.blocks])

@@ -400,9 +400,7 @@ def spectral_norm(matrix: Tensor, size: float | None = None) -> float:
 
 def _convolution_norm(step: Step, constants: Mapping[int, Any]) -> float:
     """A patch meets the kernel as a vector meets a matrix, and an entry lies in few patches."""
-    kernel, named = constants.get(indices(step.named["weight"])[0]), step.named
-    if kernel is None:
-        return math.inf
+    kernel, named = constants[indices(step.named["weight"])[0]], step.named
     spatial = kernel.dim() - 2
     strides, dilations = ([*named[n]] * (spatial if len(named[n]) == 1 else 1) for n in ("stride", "dilation"))
     sides = zip(kernel.shape[2:], strides, dilations, strict=True)

@@ -124,8 +124,6 @@ class _Spreading:
 
     def act(self, step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
         live = sorted(step.used & shapes.keys())
-        if not live:
-            return lifted(step, values, shapes)
         if step.results[0] in self.at:
             site, *known = self.at[step.results[0]]
             return [

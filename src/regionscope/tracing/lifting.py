@@ -330,7 +330,7 @@ def _multiplied(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     a, b = step.named["self"], step.named["mat2"]
     x, y = values[a.index], values[b.index]
     if step.name == "mm" and not _depends(b, shapes):
-        return [aten.mm.default(x.reshape(-1, x.shape[-1]), y).view(len(x), -1, y.shape[-1])]
+        return [aten.mm.default(x.flatten(0, -2), y).view(*x.shape[:-1], y.shape[-1])]
     return [torch.matmul(x, y)]
 
 
@@ -340,8 +340,8 @@ def _added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | No
     if step.used & shapes.keys() != {rows.index} or rows == matrix or values[bias.index].dim() != 1:
         return None
     x, options = values[rows.index], {k: step.named[k] for k in ("beta", "alpha") if k in step.named}
-    made = aten.addmm.default(values[bias.index], x.reshape(-1, x.shape[-1]), values[matrix.index], **options)
-    return [made.view(x.shape[0], -1, made.shape[-1])]
+    made = aten.addmm.default(values[bias.index], x.flatten(0, -2), values[matrix.index], **options)
+    return [made.view(*x.shape[:-1], made.shape[-1])]
 
 
 def _multiplied_thrice(step: Step, values: Values, shapes: Shapes) -> list[Any]:
