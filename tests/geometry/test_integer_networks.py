@@ -100,6 +100,24 @@ def test_planes_in_tiny_blocks_have_the_cells_of_exact_arithmetic(seed: int, mon
     check("plane", seed)
 
 
+@pytest.mark.parametrize(("seed", "room"), [(3, 4000), (22, 1500), (33, 4000), (175, 12_000)])
+def test_boundaries_that_meet_on_a_rim_of_blocks_make_one_vertex(
+    seed: int, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Units that are multiples of each other cut blocks in another order, in passes: another one makes the vertex."""
+    problem = plane_problem(seed)
+    model = as_model(problem.network, problem.style)
+    plane = rs.Plane(tensor(problem.origin), list(map(floats, problem.axes)), list(map(floats, problem.domain)))
+    whole = rs.plane_cells(model, plane)
+    monkeypatch.setattr(Budget, "room", property(lambda self: np.inf if self.memory is None else room))
+    monkeypatch.setattr(Budget, "check", lambda self, widest: None)
+    cells = rs.plane_cells(model, plane)
+    assert cells.edges.length.min() > 0
+    assert [len(part) for part in (cells, cells.vertices, cells.edges)] == [
+        len(part) for part in (whole, whole.vertices, whole.edges)
+    ]
+
+
 @pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize("seed", range(1, PLANES, 8))
 def test_cells_are_those_of_exact_arithmetic_if_slopes_are_told_at_every_site(

@@ -186,9 +186,9 @@ class Seams:
     def _vertices(self, first: Indices, second: Indices) -> list[tuple[int, int]]:
         """The vertices inside a rim in order, as both sides know them; -1 if one of them does not."""
         a, b = self.mesh.origin[first[1:]].tolist(), self.mesh.origin[second[:-1]].tolist()
-        makers = [self.maker[v].tolist() for v in (a, b)]
-        if makers[0] == makers[1]:
+        if len(a) == len(b):  # one row: where several boundaries meet, either side may know another maker
             return list(zip(a, b, strict=True))
+        makers = [self.maker[v].tolist() for v in (a, b)]
         start, end = self.mesh.xy[self.mesh.origin[first[0]]], self.mesh.xy[self.mesh.origin[second[-1]]]
         along = [((self.mesh.xy[v] - start) @ (end - start)).tolist() if v else [] for v in (a, b)]
         found, i, j = list[tuple[int, int]](), 0, 0
