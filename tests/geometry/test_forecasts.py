@@ -67,7 +67,7 @@ def test_a_plane_without_boundaries_has_one_cell() -> None:
     ],
 )
 def test_a_forecast_is_told_in_words(cells: float, seconds: float, said: str) -> None:
-    assert str(Forecast(cells, 0.1 * cells, cells, seconds, 0.5 * GB)) == said
+    assert str(Forecast(cells, 0.1 * cells, cells, seconds, 0.5 * GB, 0.0)) == said
 
 
 def test_a_forecast_is_the_same_in_every_call_and_says_that_it_is_one(caplog: pytest.LogCaptureFixture) -> None:

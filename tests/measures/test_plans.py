@@ -85,9 +85,8 @@ def test_a_machine_that_is_a_little_slower_makes_the_same_plan(monkeypatch: pyte
     times = [2 ** (k / 25) for k in range(-100, 100)]  # of a forward pass
     made = [plan(seconds) for seconds in times]
     changes = [k for k in range(1, len(made)) if made[k] != made[k - 1]]
-    assert len(changes) == 4, "eight powers of two are four of four"
-    assert all(made[k].measures != made[k - 1].measures for k in changes)
-    assert all(0.5 <= plans._coarse(seconds) / seconds <= 2 for seconds in times)
+    assert len(changes) == 8, "eight powers of two"
+    assert all(1 <= plans._coarse(seconds) / seconds < 2 for seconds in times)
     assert plan(0.0).whole > 0, "a clock that did not tick"
 
 

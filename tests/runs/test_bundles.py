@@ -31,7 +31,6 @@ def test_runs_that_differ_in_their_seed_only_are_one_curve_with_a_band(tmp_path:
     other = recorded(tmp_path / "wide", {0: 1.0, 5: 2.0}, seed=0, width=9)
     together, alone = bundled([*runs, other], "train/boundary_crossings")
     assert (together.name, alone.name) == ("width 8, 3 seeds", str(tmp_path / "wide"))
-    assert (together.number, alone.number) == ("3 seeds", "1 seed")
     np.testing.assert_allclose(together.mean, values.mean(axis=0))
     assert together.stderr is not None and alone.stderr is not None
     spread = [sum((x - sum(v) / 3) ** 2 for x in v) / 2 for v in values.T]  # the unbiased variance, by hand
@@ -70,16 +69,16 @@ def test_a_seed_that_is_repeated_counts_once(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(two.stderr), [2.0, 4.0])
 
 
-def test_trainings_whose_seed_is_not_known_are_one_if_they_recorded_the_same(tmp_path: Path) -> None:
+def test_runs_whose_training_is_not_known_stay_apart(tmp_path: Path) -> None:
     runs: list[rs.Run] = []
-    for name, loss in (("a", 1.0), ("b", 1.0), ("c", 2.0)):  # a monitor's seed is that of its measures
-        run = rs.Run.create(tmp_path / name, {"seed": 0})
-        run.record(rs.Record(0, {"loss": loss}, seconds=len(runs)))
+    for name in "ab":
+        run = rs.Run.create(tmp_path / name, {"seed": 0})  # a monitor's, of its measures
+        run.record(rs.Record(0, {"loss": 1.0}))
         run.close()
         runs.append(rs.Run.open(run.path))
-    (bundle,) = bundled(runs, "loss")
-    assert bundle.paths == (runs[0].path, runs[2].path) and bundle.repeats == (runs[1].path,)
-    assert (bundle.name, bundle.number) == ("2 runs", "2 runs")
+    bundles = bundled(runs, "loss")
+    assert [bundle.paths for bundle in bundles] == [(run.path,) for run in runs]
+    assert not any(bundle.repeats for bundle in bundles)
 
 
 def test_compared_runs_are_drawn_with_their_bands_and_options(tmp_path: Path) -> None:

@@ -260,11 +260,10 @@ def compare(
         )
     for bundle in found:
         if len(bundle.paths) > 1:
-            text.append(f"{bundle.name}: the mean of {bundle.number} ± its standard error over them")
+            text.append(f"{bundle.name}: the mean of {len(bundle.paths)} seeds ± its standard error over them")
     if repeats := [str(path) for bundle in found for path in bundle.repeats]:
         # a remark, since rows have no place for it
-        why = "another run has the same settings and seed, or recorded the same"
-        output.remark(f"not counted, since {why}: {', '.join(repeats)}")
+        output.remark(f"not counted, since another run has the same settings and seed: {', '.join(repeats)}")
     if out is not None and out.suffix in PICTURES:
         matplotlib.use("agg")
         from regionscope.plots.curves import compared_runs

@@ -64,7 +64,7 @@ class Forecast:
         return max((self.cells - ERRORS * self.stderr) / BIAS, 1.0)
 
     def check(self, max_cells: int, memory: int) -> None:
-        """Refuse a plane that will have too many cells, or take too much memory or space for temporary files, even if the
+        """Refuse a plane that will have too many cells, or take too much memory or space on disk, even if the
         estimate is too large."""
         smaller = self._smaller(max_cells, memory)
         if self.least > max_cells:

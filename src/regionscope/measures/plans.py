@@ -24,7 +24,6 @@ FEWEST = 2  # points: fewer have no standard error
 TIMED = 1 << 18  # units of all points of the forward pass that is timed
 DRAWS = 4  # of the noise in the inequalities, if not given
 OPERATIONS = 3e10  # of linear algebra in a second
-COARSE = 4.0  # between one speed that is told apart and the next: each is right to a factor of two, as costs are
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def planned_measures(
     is measured as asked for, however long it takes: what is found of it does not depend on the machine.
 
     Times come from the cost of each measure in forward passes, and from one that is timed here, at some of the points,
-    with a clock so coarse that a machine with a little more to do hardly ever makes another plan.
+    with a clock so coarse that a machine with a little more to do rarely makes another plan.
     """
     sizes = [len(points)] if sizes is None else list(sizes)
     speed, fixed = _seconds_a_pass(net, points), given or {}
@@ -267,8 +266,8 @@ def _seconds_a_pass(net: Network, points: Tensor) -> float:
 
 
 def _coarse(seconds: float) -> float:
-    """The middle of two powers of four, for all times between them; none is shorter than a nanosecond."""
-    return float(COARSE ** (math.floor(math.log(max(seconds, 1e-9), COARSE)) + 0.5))
+    """The next larger power of two; none is shorter than a nanosecond."""
+    return float(2.0 ** math.ceil(math.log2(max(seconds, 1e-9))))
 
 
 def _seconds(function: Callable[[], object]) -> float:

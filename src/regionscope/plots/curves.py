@@ -105,7 +105,7 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
 
 
 def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
-    """A column of several runs over the steps, with bands of ± one standard error: over runs where several are one."""
+    """A column of several runs over the steps, with bands of ± one standard error: over seeds where there are some."""
     ax = ax or new_axes(0.45, entries=len(bundles))
     styles = curve_styles([bundle.name for bundle in bundles])
     for b in bundles:

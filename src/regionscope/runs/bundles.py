@@ -1,4 +1,7 @@
-"""Runs that are compared; those that differ in their seed only are taken together."""
+"""Runs that are compared; those that differ in their seed only are taken together.
+
+Of runs of a loop of one's own neither the seed nor all settings are known: each stays alone.
+"""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from regionscope.runs.run import Run
-from regionscope.tables import how_many
 from regionscope.types import Floats
 
 
@@ -18,12 +20,10 @@ class RunBundle:
     """A column of runs that differ in their seed only, at the steps that all of them recorded.
 
     `mean` is over the runs and `stderr` its standard error over them, sd / √runs; of a single run, what it recorded.
-    Runs that repeat the seed of another say nothing new: the longest of them counts, the others are `repeats`. Of runs
-    of your own loop no seed is known: those that recorded the same are repeats.
+    Runs that repeat the seed of another say nothing new: the longest of them counts, the others are `repeats`.
     """
 
     name: str
-    number: str  # of runs: "3 seeds", or "3 runs" if their seeds are not known
     label: str  # of the column
     paths: tuple[Path, ...]
     steps: tuple[int, ...]
@@ -36,7 +36,8 @@ def bundled(runs: Sequence[Run], column: str) -> list[RunBundle]:
     """A column of all runs, those that differ in their seed only together, in the order of the first of each."""
     alike: dict[str, list[Run]] = {}
     for run in runs:
-        alike.setdefault(json.dumps(_settings(run), sort_keys=True), []).append(run)
+        key = json.dumps(_settings(run), sort_keys=True) if "training" in run.config else str(run.path)
+        alike.setdefault(key, []).append(run)
     settings = [_settings(group[0]) for group in alike.values()]
     return [_bundle(*_seeds_and_repeats(group), column, settings) for group in alike.values()]
 
@@ -53,32 +54,18 @@ def bundles_as_rows(bundles: Sequence[RunBundle]) -> list[dict[str, Any]]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """What a run was begun with, but for its seed, and for the times in a plan: its choices are among the measures."""
+    """What a run was begun with, but for its seed."""
     config = run.config.get("training", run.config)
-    return {name: value for name, value in config.items() if name not in ("seed", "plan")}
+    return {name: value for name, value in config.items() if name != "seed"}
 
 
 def _seeds_and_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
     """Of each seed the run with most records, and all others."""
-    seeds: dict[str, list[Run]] = {}
+    seeds: dict[int | None, list[Run]] = {}
     for run in runs:
-        seeds.setdefault(_seed(run), []).append(run)
+        seeds.setdefault(run.config.get("training", {}).get("seed"), []).append(run)
     chosen = [max(same, key=lambda run: len(run.steps)) for same in seeds.values()]
     return chosen, [run for run in runs if run not in chosen]
-
-
-def _seed(run: Run) -> str:
-    """The seed of a training; where a monitor does not know it, all that was recorded, which two seeds never share."""
-    return json.dumps(run.config["training"]["seed"] if _has_seed(run) else run.rows())
-
-
-def _has_seed(run: Run) -> bool:
-    """Whether it says the seed of its training; a monitor knows only that of its measures."""
-    return "seed" in run.config.get("training", {})
-
-
-def _number(runs: Sequence[Run]) -> str:
-    return how_many(len(runs), "seed" if all(map(_has_seed, runs)) else "run")
 
 
 def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
@@ -87,7 +74,7 @@ def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
         return str(runs[0].path)
     own = _settings(runs[0])
     differing = [name for name in own if any(other.get(name) != own[name] for other in others)]
-    return ", ".join([*(f"{name.replace('_', ' ')} {own[name]}" for name in differing), _number(runs)])
+    return ", ".join([*(f"{name.replace('_', ' ')} {own[name]}" for name in differing), f"{len(runs)} seeds"])
 
 
 def _bundle(runs: Sequence[Run], repeats: Sequence[Run], column: str, others: Sequence[dict[str, Any]]) -> RunBundle:
@@ -99,7 +86,7 @@ def _bundle(runs: Sequence[Run], repeats: Sequence[Run], column: str, others: Se
     errors = values.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else _recorded_errors(runs[0], column)
     paths, left_out = (tuple(run.path for run in some) for some in (runs, repeats))
     name, label = _name(runs, others), runs[0].label(column)
-    return RunBundle(name, _number(runs), label, paths, tuple(steps), values.mean(axis=0), errors, left_out)
+    return RunBundle(name, label, paths, tuple(steps), values.mean(axis=0), errors, left_out)
 
 
 def _recorded_errors(run: Run, column: str) -> Floats | None:
