@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -12,9 +11,16 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.geometry import stitching, sweep
+from regionscope.geometry import patterns, sweep
 from regionscope.geometry.budget import Budget, TooMuchMemory
-from regionscope.geometry.patterns import PatternBlock, PatternTable, differing_bits, words_at
+from regionscope.geometry.patterns import (
+    PatternBlock,
+    PatternTable,
+    differing_bits,
+    pattern_codes,
+    pattern_groups,
+    words_at,
+)
 from regionscope.progress import tqdm
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
@@ -113,23 +119,30 @@ def test_the_first_layers_in_blocks_have_the_same_cells(small_blocks: Callable[[
     assert (cells.patterns == whole.patterns[number]).all()
 
 
-def test_memory_is_given_back_while_blocks_are_cut_and_joined(
+def test_memory_is_given_back_while_blocks_are_cut(
     small_blocks: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, x = model_of("dense")
-    plane = rs.Plane.around(x, 2.0, generator=torch.Generator().manual_seed(2))
+    plane, given_back = rs.Plane.around(x, 2.0, generator=torch.Generator().manual_seed(2)), list[bool]()
     small_blocks(30_000)
-    counted = dict.fromkeys((sweep, stitching), 0)
-    for module in counted:
-
-        def count(module: ModuleType = module) -> None:
-            counted[module] += 1
-
-        monkeypatch.setattr(module, "MUCH", 2000)
-        monkeypatch.setattr(module, "return_freed_memory", count)
+    monkeypatch.setattr(sweep, "MUCH", 2000)
+    monkeypatch.setattr(sweep, "return_freed_memory", lambda: given_back.append(True))
     cells = rs.plane_cells(model, plane)
-    assert isinstance(cells.packed_patterns, PatternTable)
-    assert counted[sweep] > 1 and 1 < counted[stitching] <= len(cells.packed_patterns.blocks)
+    assert isinstance(cells.packed_patterns, PatternTable) and len(given_back) > 1
+
+
+def test_cells_are_grouped_by_whole_patterns_even_if_codes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    table, before = random.integers(0, 2, (300, 3), np.uint64), random.integers(0, 3, 300).astype(np.int32)
+    seen = dict[tuple[int, ...], list[int]]()
+    for k, row in enumerate(table.tolist()):
+        seen.setdefault((int(before[k]), *row), []).append(k)
+    for codes in (pattern_codes, lambda rows: np.zeros(len(rows), np.uint64)):
+        monkeypatch.setattr(patterns, "pattern_codes", codes)
+        members, group = pattern_groups(table, before)
+        assert sorted(members.tolist()) == sorted(k[0] for k in seen.values())
+        assert all(len(set(group[k].tolist())) == 1 for k in seen.values()) and len(set(group.tolist())) == len(seen)
+        assert (group[members] == np.arange(len(members))).all()
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -2,7 +2,7 @@
 
 Values at vertices are what takes memory. So cells go through the network in blocks, depth first: a block that would
 take more than its share is split, its parts go on one after another, and of one that is finished only cells and the
-bits in which its patterns differ are kept. Outputs go to a file (see `spilled`).
+bits in which its patterns differ are kept, in files (see `spilled`): in memory they are when all are joined.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class TooMuchMemory(MemoryError):
 
 @dataclass
 class Budget:
-    """The bytes that a sweep may take, None without a limit; what waits, and what is kept of finished blocks."""
+    """The bytes that a sweep may take, None without a limit; what waits, and what finished blocks take in the end."""
 
     memory: int | None
     waiting: int = 0
@@ -36,11 +36,11 @@ class Budget:
         """The bytes that a block may have."""
         if self.memory is None:
             return float("inf")
-        return max(SHARE * self.memory - self.waiting - self.kept, LITTLE * self.memory) / AT_ONCE
+        return max(SHARE * self.memory - self.waiting, LITTLE * self.memory) / AT_ONCE
 
     def needed(self, block: float) -> int:
-        """The memory with which there is room for a block of so many bytes, beside what waits and is kept."""
-        return _rounded((block * AT_ONCE + self.waiting + self.kept) / SHARE)
+        """The memory with which there is room for a block of so many bytes, beside what waits."""
+        return _rounded((block * AT_ONCE + self.waiting) / SHARE)
 
     def check(self, widest: int) -> None:
         """Refuse a network that has so many bytes at one vertex if there is no room for a few of them."""

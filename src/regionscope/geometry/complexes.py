@@ -1,6 +1,6 @@
 """What a sweep asks of the cells that it has cut: lines and planes are complexes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -201,11 +201,11 @@ class Complex(Protocol):
         `before` is the cell that each was before a tournament that is not over; cells that were one stay together.
         """
 
-    def finished(self) -> Any:
-        """What is kept of a block that has been cut by all sites."""
+    def finished(self) -> tuple[Any, ...]:
+        """What is kept of a block that has been cut by all sites: arrays."""
 
-    def join(self, pieces: list[Any]) -> Joined:
-        """Be what finished blocks are together; these may be taken out of the list."""
+    def join(self, pieces: Iterable[Sequence[Any]]) -> Joined:
+        """Be what finished blocks are together; each is read when one comes to it, as all may not fit into memory."""
 
     # exact arithmetic
 

@@ -222,6 +222,20 @@ def pattern_codes(patterns: Words | PatternTable) -> Words:
     return codes
 
 
+def pattern_groups(patterns: Words, before: Ints) -> tuple[Indices, Indices]:
+    """The first of each group of cells that were the same before and have the same pattern, and the group of each.
+
+    Whole rows are sorted only if two of them share a code: that takes three more of the table.
+    """
+    table = np.stack([before.astype(np.uint64), pattern_codes(patterns)], axis=1)
+    _, members, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    group = group.ravel()
+    if any((patterns[rows] != patterns[members[group[rows]]]).any() for rows in _some_rows(*patterns.shape)):
+        table = np.concatenate([table[:, :1], patterns], axis=1)
+        _, members, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return members, group.ravel()
+
+
 def _some_rows(rows: int, bits: int) -> Iterator[slice]:
     """Rows in portions that take little memory when every bit is a byte."""
     at_once = max(1, BITS_AT_ONCE // max(1, bits))

@@ -1,8 +1,8 @@
 """Lines and curves as a complex: chains of pieces that are being cut."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +28,20 @@ from regionscope.types import Bools, Floats, Indices, Ints, Words
 
 # the line itself, and those across it at the start and the end of a segment: values at (0, 0), (1, 0) and (0, 1)
 ALONG = np.array([[0, 0, 1], [0, 1, 0], [-1, 0, -1]], object)
+
+
+class Stretch(NamedTuple):
+    """What is kept of a block of curves that is finished: numbers, owners and places of its vertices, and its chain."""
+
+    ids: Indices
+    borrowed: Bools
+    curve: Indices
+    segment: Indices
+    place: Floats
+    stretch: Floats
+    after: Ints
+    label: Ints
+    source: Ints
 
 
 class Segments:
@@ -159,20 +173,18 @@ class Segments:
             part.borrowed = self.borrowed[vertices] | theirs
             yield part, vertices, vertices
 
-    def finished(self) -> "Segments":
+    def finished(self) -> "Stretch":
         """What is kept of a block."""
-        return self
+        return Stretch(self.ids, self.borrowed, self.curve, self.segment, *self.chain)
 
-    def join(self, pieces: "list[Segments]") -> Joined:
+    def join(self, pieces: Iterable[Sequence[Any]]) -> Joined:
         """Be what the blocks are together."""
-        ids, borrowed, curve, segment = (
-            np.concatenate([getattr(piece, name) for piece in pieces])
-            for name in ("ids", "borrowed", "curve", "segment")
-        )
-        starts = np.cumsum([0, *(len(piece) for piece in pieces)])
+        parts = [Stretch._make(piece) for piece in pieces]
+        ids, borrowed, curve, segment = (np.concatenate(arrays) for arrays in zip(*(p[:4] for p in parts), strict=True))
+        starts = np.cumsum([0, *(len(part.ids) for part in parts)])
         chains = [
-            p.chain._replace(after=np.where(p.chain.after >= 0, p.chain.after + start, -1))
-            for p, start in zip(pieces, starts, strict=False)
+            kernels.Chain(*part[4:])._replace(after=np.where(part.after >= 0, part.after + start, -1))
+            for part, start in zip(parts, starts, strict=False)
         ]
         chain = kernels.Chain(*(np.concatenate(arrays) for arrays in zip(*chains, strict=True)))
         own = np.flatnonzero(~borrowed)

@@ -6,24 +6,21 @@ maker are the same, and a vertex that only one side has (the other joined the ce
 other. Vertices that were there when blocks parted bear a number by which they are known.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from regionscope.geometry import kernels, traversals
-from regionscope.machine import return_freed_memory
 from regionscope.types import Bools, Floats, Indices, Ints
 
 ROWS_AT_ONCE = 1 << 20
-MUCH = 1 << 26  # bytes that pieces have given back to the heap: it keeps them unless it is told
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """What is kept of a block that is finished: of its mesh only what the rest follows from, and its rim.
 
     `rim` (n, 2) has the edges there and the numbers of their common edges, `ends` (n, 3) the vertices there, the number
@@ -44,20 +41,16 @@ class Piece:
         """The piece of a mesh whose vertices bear these numbers, or -1, and were made by these boundaries."""
         edges = np.flatnonzero(mesh.rim >= 0)
         ends = np.unique(mesh.origin.reshape(-1, 2)[edges])
-        return Piece(  # copies have no room for more
-            xy=mesh.xy.copy(),
-            origin=mesh.origin.copy(),
-            after=mesh.after.copy(),
-            label=mesh.label.copy(),
-            start=mesh.start.copy(),
+        return Piece(
+            xy=mesh.xy,
+            origin=mesh.origin,
+            after=mesh.after,
+            label=mesh.label,
+            start=mesh.start,
             polygon=polygon,
             rim=np.stack([edges, mesh.rim[edges]], axis=1).astype(np.int32),
             ends=np.stack([ends, ids[ends], maker[ends]], axis=1).astype(np.int64),
         )
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in vars(self).values())
 
 
 @dataclass(frozen=True)
@@ -69,10 +62,14 @@ class Stitched:
     polygon: Ints
 
 
-def stitched(pieces: list[Piece]) -> Stitched:
-    """The pieces joined along their rims; they are taken out of the list, as both would not fit into memory."""
-    polygon = np.concatenate([piece.polygon for piece in pieces])
-    seams = Seams.of(pieces)
+def stitched(pieces: Iterable[Sequence[Any]]) -> Stitched:
+    """The pieces, given as what they consist of, joined along their rims; they are gone through twice."""
+    sizes, polygons = list[list[int]](), list[Ints]()
+    for piece in map(Piece._make, pieces):
+        sizes.append([len(part) for part in (piece.xy, piece.label, piece.start, piece.rim)])
+        polygons.append(piece.polygon)
+    polygon, (vertices, edges, cells, rims) = np.concatenate(polygons), np.sum(sizes, axis=0).tolist()
+    seams = Seams.of(pieces, vertices, edges, cells, edges + rims)  # no side lacks more than all others have
     alike, single = seams.rows()
     glued = [single]
     for first, second in alike:
@@ -91,10 +88,8 @@ class Seams:
         self.same: list[tuple[int, int]] = []
 
     @staticmethod
-    def of(pieces: list[Piece]) -> "Seams":
-        """The pieces side by side, each of which goes where it is copied from."""
-        vertices, edges, cells = (sum(len(getattr(p, n)) for p in pieces) for n in ("xy", "label", "start"))
-        room = edges + sum(len(p.rim) for p in pieces)  # no side lacks more than all others have
+    def of(pieces: Iterable[Sequence[Any]], vertices: int, edges: int, cells: int, room: int) -> "Seams":
+        """Pieces with so many vertices, edges and cells side by side, with room for some more edges."""
         label = np.empty(room, np.int32)
         whole = kernels.Mesh(
             xy=np.empty((vertices, 2)),
@@ -107,20 +102,13 @@ class Seams:
             source=np.zeros(0, np.int32),
         )
         node, maker = np.arange(vertices, dtype=np.int32), np.full(vertices, -1, np.int32)
-        named, rim, v, e, c, freed = list[Indices](), list[Ints](), 0, 0, 0, 0
-        pieces.reverse()
-        while pieces:
-            piece = pieces.pop()
+        named, rim, v, e, c = list[Indices](), list[Ints](), 0, 0, 0
+        for piece in map(Piece._make, pieces):
             _copy(piece, whole, v, e, c)
             maker[v + piece.ends[:, 0]] = piece.ends[:, 2]
             named.append(piece.ends[piece.ends[:, 1] >= 0, :2] + np.array([v, 0]))
             rim.append(piece.rim + np.array([e, 0], np.int32))
             v, e, c = v + len(piece.xy), e + len(piece.label), c + len(piece.start)
-            freed += piece.nbytes
-            del piece
-            if freed > MUCH:
-                return_freed_memory()
-                freed = 0
         known = np.concatenate(named)
         _, first, group = np.unique(known[:, 1], return_index=True, return_inverse=True)
         node[known[:, 0]] = known[first[group], 0]

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +25,7 @@ from regionscope.geometry.complexes import (
 )
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import Integers, reduced, remainders
-from regionscope.geometry.patterns import Boundaries
+from regionscope.geometry.patterns import Boundaries, pattern_groups
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
 from regionscope.geometry.rows import enlarged, usual_room
@@ -186,10 +186,9 @@ class Subdivision:
     def merge(self, over: Finish) -> Merged:
         """Join the cells that a tournament cut although nobody else won."""
         self._note_rivals(over)
-        table = np.concatenate([over.before[:, None].astype(np.uint64), over.won], axis=1)
-        _, members, key = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        members, key = pattern_groups(over.won, over.before)
         mesh = self.mesh
-        vertices, edges, start = kernels.merge_cells(key.ravel(), len(members), mesh)
+        vertices, edges, start = kernels.merge_cells(key, len(members), mesh)
         halves = np.repeat(edges, 2)
         new_vertex, new_half = np.cumsum(vertices) - 1, np.cumsum(halves) - 1
         self.mesh = kernels.Mesh(
@@ -307,7 +306,7 @@ class Subdivision:
         """What is kept of a block."""
         return Piece.of(self.mesh, self.ids, self.maker, self.polygon)
 
-    def join(self, pieces: list[Any]) -> Joined:
+    def join(self, pieces: Iterable[Sequence[Any]]) -> Joined:
         """Be what the blocks are together."""
         whole = stitched(pieces)
         self.mesh, self.polygon = whole.mesh, whole.polygon

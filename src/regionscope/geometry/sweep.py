@@ -25,7 +25,7 @@ from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable
 from regionscope.geometry.predicates import SHIFT
 from regionscope.geometry.rows import ENTRIES_AT_ONCE
 from regionscope.geometry.settling import Still, cut_by_site
-from regionscope.geometry.spilled import Spilled
+from regionscope.geometry.spilled import Spilled, rows_in_file
 from regionscope.geometry.swept import Swept
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import GB, points_at_once, return_freed_memory
@@ -106,13 +106,13 @@ def sweep(
     swept = Swept(net, cells.start(), boundaries, certified, exactly, in_rows(net, boundaries))
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", bar_format=BAR, disable=not show_progress)
-    waiting, done, outputs = [CellBlock(cells, swept)], list[Finished](), Spilled()
+    waiting, done = [CellBlock(cells, swept)], Finished()
     while waiting:
         block = waiting.pop()
         bases_waiting = [b.swept.summed.basis for b in waiting if b.swept.summed is not None]
         shared = {id(basis): basis.nbytes for basis in bases_waiting}
         budget.waiting = sum(b.nbytes for b in waiting) + sum(shared.values())
-        others = sum(len(b.cells) for b in waiting) + sum(len(f.patterns.bits) for f in done)
+        others = sum(len(b.cells) for b in waiting) + done.cells
         parts = _carried(block, way, budget, max_cells - others, bar, check)
         if parts and before_blocks is not None and block.share == 1.0:
             before_blocks()
@@ -120,41 +120,35 @@ def sweep(
         if parts:
             block.swept.state = []  # what is returned is the first
             continue
-        if not waiting and not done:
-            _place_exactly(block.cells, block.swept)
+        _place_exactly(block.cells, block.swept)
+        if not waiting and not done.cells:
             bar.close()
             return block.swept
-        done.append(_finished(block))
-        if block.swept.outputs is not None:
-            outputs.append(block.swept.outputs)
-        budget.keep(done[-1].nbytes, block.share, sum(len(f.patterns.bits) for f in done))
+        size = done.keep(block)
+        budget.keep(size, block.share, done.cells)
     bar.close()
-    swept.table = PatternTable(tuple(f.patterns for f in done))
-    pieces = [f.piece for f in done]
-    done.clear()
-    joined = cells.join(pieces)
-    swept.outputs = outputs.rows(joined.vertices)
+    swept.table = PatternTable(tuple(PatternBlock(*arrays) for arrays in done.patterns))
+    swept.outputs = rows_in_file(done.outputs, cells.join(done.pieces).vertices)
     return swept
 
 
-@dataclass(frozen=True)
 class Finished:
-    """What is kept of a block that all sites have cut, its outputs apart."""
+    """What is kept of blocks that all sites have cut, in files."""
 
-    piece: Any
-    patterns: PatternBlock
+    def __init__(self) -> None:
+        self.pieces, self.patterns, self.outputs, self.cells = Spilled(), Spilled(), Spilled(), 0
 
-    @property
-    def nbytes(self) -> int:
-        return int(self.piece.nbytes) + self.patterns.nbytes
-
-
-def _finished(block: CellBlock) -> Finished:
-    """What is kept of a block."""
-    cells, swept = block.cells, block.swept
-    _place_exactly(cells, swept)
-    lineage = swept.lineage.descended(np.flatnonzero(cells.own()))
-    return Finished(cells.finished(), lineage.block(swept.columns))
+    def keep(self, block: CellBlock) -> int:
+        """Keep a block; returns how many bytes of it will be in memory when all are joined."""
+        cells, swept = block.cells, block.swept
+        own = np.flatnonzero(cells.own())
+        piece, patterns = cells.finished(), swept.lineage.descended(own).block(swept.columns)
+        self.pieces.append(*piece)
+        self.patterns.append(patterns.common, patterns.varying, patterns.bits)
+        if swept.outputs is not None:
+            self.outputs.append(swept.outputs)
+        self.cells += len(own)
+        return int(sum(array.nbytes for array in piece)) + patterns.nbytes
 
 
 def _carried(
@@ -286,17 +280,18 @@ def _played(
 ) -> tuple[Words, dict[str, Indices]]:
     """Who won in each cell, packed; and who met in the matches (cells, units) asked for, (n, 2); some cells at once."""
     at_once = points_at_once(playing.slots, floats=ENTRIES_AT_ONCE)
-    won, met = list[Words](), {name: np.zeros((len(cell), 2), np.int64) for name, (cell, _) in asked.items()}
+    won = np.empty((len(lineage.ancestors), playing.words_of_winners), np.uint64)
+    met = {name: np.zeros((len(cell), 2), np.int64) for name, (cell, _) in asked.items()}
     order = {name: np.argsort(cell, kind="stable") for name, (cell, _) in asked.items()}
     for start in range(0, len(lineage.ancestors), at_once):
         some = np.arange(start, min(start + at_once, len(lineage.ancestors)))
         slots = playing.played(lineage.sides(rounds, some))
-        won.append(playing.packed(playing.winners(slots)))
+        won[some] = playing.packed(playing.winners(slots))
         for name, (cell, unit) in asked.items():
             mine = order[name][slice(*np.searchsorted(cell, [start, start + at_once], sorter=order[name]))]
             both = (playing.matches[name].first, playing.matches[name].second)
             met[name][mine] = np.stack([slots[cell[mine] - start, side[unit[mine]]] for side in both], axis=1)
-    return np.concatenate(won), met
+    return won, met
 
 
 def _place_exactly(cells: Complex, swept: Swept) -> None:

@@ -120,9 +120,14 @@ class Bracket:
         first, second = told[:, m.first], told[:, m.second]
         return np.asarray((first >= 0) & (first == second))
 
+    @property
+    def words_of_winners(self) -> int:
+        """How many words hold those who won in the end."""
+        return words(WINNER * len(self._drawn[1]))
+
     def packed(self, winners: Ints) -> Words:
         """What torch calls the winners, two in a word."""
-        packed = np.zeros((len(winners), 2 * words(WINNER * winners.shape[1])), np.int32)
+        packed = np.zeros((len(winners), 2 * self.words_of_winners), np.int32)
         packed[:, : winners.shape[1]] = self.numbers.numpy()[winners]
         return packed.view(np.uint64)
 
