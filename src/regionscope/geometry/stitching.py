@@ -18,6 +18,7 @@ from regionscope.geometry import kernels, traversals
 from regionscope.types import Bools, Floats, Indices, Ints
 
 ROWS_AT_ONCE = 1 << 20
+SAME_PLACE = 1e-9  # of a rim, between vertices that only one side knows by their makers: more is not rounding
 
 
 class Piece(NamedTuple):
@@ -174,16 +175,18 @@ class Seams:
     def _vertices(self, first: Indices, second: Indices) -> list[tuple[int, int]]:
         """The vertices inside a rim in order, as both sides know them; -1 if one of them does not."""
         a, b = self.mesh.origin[first[1:]].tolist(), self.mesh.origin[second[:-1]].tolist()
-        if len(a) == len(b):  # one row: where several boundaries meet, either side may know another maker
-            return list(zip(a, b, strict=True))
         makers = [self.maker[v].tolist() for v in (a, b)]
+        if makers[0] == makers[1]:
+            return list(zip(a, b, strict=True))
         start, end = self.mesh.xy[self.mesh.origin[first[0]]], self.mesh.xy[self.mesh.origin[second[-1]]]
         along = [((self.mesh.xy[v] - start) @ (end - start)).tolist() if v else [] for v in (a, b)]
-        found, i, j = list[tuple[int, int]](), 0, 0
+        near, found, i, j = SAME_PLACE * float((end - start) @ (end - start)), list[tuple[int, int]](), 0, 0
         while i < len(a) or j < len(b):
             mine = i < len(a) and makers[0][i] in makers[1][j:]  # whether the other side has it too, farther on
             yours = j < len(b) and makers[1][j] in makers[0][i:]
-            if mine and yours and makers[0][i] == makers[1][j]:
+            there = i < len(a) and j < len(b)
+            both = there and not mine and not yours and abs(along[0][i] - along[1][j]) <= near
+            if both or (mine and yours and makers[0][i] == makers[1][j]):  # where several meet each names one of them
                 found.append((a[i], b[j]))
                 i, j = i + 1, j + 1
             elif j == len(b) or (i < len(a) and (not mine, -along[0][i]) >= (not yours, -along[1][j])):
