@@ -22,3 +22,16 @@ def test_a_copy_of_a_table_is_not_the_table() -> None:
     rows = Rows.of(table)
     table[:] = 0
     assert rows.table(3).tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("width", [2, 1 << 20])
+def test_rows_that_are_left_out_give_their_memory_back(width: int) -> None:
+    rows = Rows(0, width)
+    rows.make_room(20)
+    rows.table(20)[:, 0] = range(20)
+    rows.table(20)[:, -1] = range(20, 40)
+    before = rows.room
+    stays = np.arange(20) % 5 == 3
+    rows.thin(stays)
+    assert rows.table(4)[:, [0, -1]].tolist() == [[3, 23], [8, 28], [13, 33], [18, 38]]
+    assert rows.room * width == (LARGER if width > 2 else before * width)

@@ -65,13 +65,15 @@ class Rows:
             self._memory[:size] = small
 
     def thin(self, stays: Bools) -> None:
-        """Leave some rows out."""
+        """Leave some rows out, and give back the memory of many. Tables are of no use afterwards."""
         table, kept = self.table(len(stays)), 0
         at_once = max(1, ENTRIES_AT_ONCE // max(self.width, 1))
         for start in range(0, len(stays), at_once):
             part = table[start : start + at_once][stays[start : start + at_once]]
             table[kept : kept + len(part)] = part
             kept += len(part)
+        if len(self._memory) > (size := max(kept * self.width, LARGER)):
+            self._memory.resize(size, refcheck=False)  # the C library gives the rest back
 
 
 def _memory(floats: int) -> Floats:
