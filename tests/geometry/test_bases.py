@@ -53,12 +53,16 @@ def test_other_activations_and_narrow_networks_are_evaluated_at_vertices() -> No
 def test_a_bend_adds_what_the_linear_map_lacks() -> None:
     values = np.array([[-1.0, 3.0, 0.5, -2.0, 0.0], [2.0, -0.2, 0.1, -1.0, 0.0]])
     site, units, above = Site("relu", "relu", (0.0,), (6,), 1), np.array([0, 2, 3, 4, 5]), np.arange(6) == 1
-    bend = Bend.of(site, units, values, above, np.full(5, 0.05), np.zeros((2, 5)), 0.0)
+    bend = Bend.of(site, units, values, above, np.full(5, 0.05), np.zeros(2), np.ones(5), 0.0)
     assert bend.units.tolist() == [0, 2] and bend.slopes.tolist() == [0.5, 1.0] and bend.resting.tolist() == [5]
     assert bend.linear.tolist() == [0.5, 1.0, 1.0, 1.0, 0.0, 0.0]
-    assert bend.added + bend.slopes * values[:, :2] == pytest.approx(np.maximum(values[:, :2], 0))
-    unsure = Bend.of(site, units, values, above, np.full(5, 0.05), np.full((2, 5), 0.1), 0.0)
-    assert unsure.units.tolist() == [0, 2, 3] and not unsure.added[:, 2].any() and unsure.slopes[2] == 1.0
+    weights = np.array([[1.0, 2.0], [1.0, 3.0]])
+    wider = bend.wider(weights, values)
+    assert (wider[:, :2] == weights).all()
+    assert wider[:, 2:] + bend.slopes * values[:, :2] == pytest.approx(np.maximum(values[:, :2], 0))
+    unsure = Bend.of(site, units, values, above, np.full(5, 0.05), np.full(2, 0.1), np.ones(5), 0.0)
+    assert unsure.units.tolist() == [0, 2, 3] and unsure.slopes[2] == 1.0
+    assert not unsure.wider(weights, values)[:, 4].any()
 
 
 def test_rows_that_do_not_switch_are_left_out_within_the_errors_told() -> None:
@@ -69,7 +73,7 @@ def test_rows_that_do_not_switch_are_left_out_within_the_errors_told() -> None:
     for _ in range(2):
         values = basis.values(weights)
         site = Site("relu", "relu", (0.0,), (40,), 1)
-        bend = Bend.of(site, np.arange(40), values, np.zeros(40, bool), np.zeros(40), np.zeros((50, 40)), 0.0)
+        bend = Bend.of(site, np.arange(40), values, np.zeros(40, bool), np.zeros(40), np.zeros(50), np.ones(40), 0.0)
         made = torch.cat([basis.rows[0] * bend.linear, torch.eye(40).double()[bend.units]])
         n, m = len(basis), len(made)
         formulas = np.zeros((m, m))
@@ -80,7 +84,7 @@ def test_rows_that_do_not_switch_are_left_out_within_the_errors_told() -> None:
         places = np.concatenate([basis.places, np.stack([np.full(m - n, len(basis.trail.made)), bend.units], axis=1)])
         trail = basis.trail.through(bend)
         basis = Basis((made @ turn,), formulas, slopes, none, 3, none, none, 0.0, np.zeros(40), places, trail)
-        weights = np.concatenate([weights, bend.added], axis=1)
+        weights = bend.wider(weights, values)
     some = weights[np.argsort(weights[:, 1])[:10]]
     fewer, kept, errors = basis.folded(some, np.zeros(len(some)))
     assert 3 < len(fewer) == len(kept) < len(basis)

@@ -31,6 +31,7 @@ from regionscope.geometry.laws import Law, Way
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.predicates import FAINT, INTERPOLATION, MOST_TURNS
 from regionscope.geometry.rounding import SURE, Spread, rounding
+from regionscope.geometry.rows import row_portions
 from regionscope.machine import points_at_once
 from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Site, as_rows
@@ -129,7 +130,10 @@ class Basis:
 
     def norm(self, weights: Floats) -> Floats:
         """Of the state at vertices, at most, also of what rounding of each row is a share of."""
-        return np.asarray(np.abs(weights) @ self.norms)
+        norms = np.empty(len(weights))
+        for some in row_portions(*weights.shape):
+            norms[some] = np.abs(weights[some]) @ self.norms
+        return norms
 
     def values(self, weights: Floats, units: Indices | None = None) -> Floats:
         """The pre-activations at vertices, of all units or some."""
@@ -237,7 +241,7 @@ class Basis:
 @dataclass(frozen=True)
 class Bend:
     """A ReLU on a block: the factor that each unit is multiplied by, and the units that are bent, with their slopes
-    among those and what they add to that at each vertex, (vertices, units).
+    among those, and the columns of their values.
 
     Units that are not proved to keep their sign are bent, or `resting` if they are zero at all vertices, with errors of
     at most the norm `asleep`. Values of those that are bent are off by at most `away` (units,).
@@ -247,7 +251,7 @@ class Bend:
     linear: Tensor
     units: Indices
     slopes: Floats
-    added: Floats
+    columns: Indices
     resting: Indices
     away: Floats
     asleep: float
@@ -255,27 +259,45 @@ class Bend:
 
     @staticmethod
     def of(
-        site: Site, units: Indices, values: Floats, above: Bools, away: Floats, slack: Floats, made: float
+        site: Site,
+        units: Indices,
+        values: Floats,
+        above: Bools,
+        away: Floats,
+        shift: Floats,
+        steep: Floats,
+        made: float,
     ) -> "Bend":
         """Given the values at all vertices of those units that may switch, and which of the others are above.
 
-        Values may be off by `away` (units,), and by `slack` (vertices, units) more on the way to true vertices; `made`
-        is the norm of what the state is off by, as this part of the network and its vertices are rounded.
+        Values may be off by `away` (units,), and by `shift` (vertices,) times `steep` (units,) more on the way to true
+        vertices; `made` is the norm of what the state is off by, as this part of the network and its vertices are
+        rounded.
         """
         low, high = values.min(axis=0, initial=0.0), values.max(axis=0, initial=0.0)
-        margin = away + slack
-        opened = ~((values > margin).all(axis=0) | (values < -margin).all(axis=0))
+        over, under = (np.ones(len(units), bool) for _ in range(2))
+        for some in row_portions(*values.shape):
+            margin = away + shift[some, None] * steep
+            over &= (values[some] > margin).all(axis=0)
+            under &= (values[some] < -margin).all(axis=0)
+        opened = ~(over | under)
         bent, resting = np.flatnonzero(opened & (low < high)), np.flatnonzero(opened & (low == high))
         left = np.stack([high, np.maximum(high, -low) / 2, -low])[:, bent]  # at most, for each slope
         slopes = np.argmin(left, axis=0) / 2
         linear = above.astype(np.float64)
         linear[units] = high > 0
         linear[units[bent]] = slopes
-        z = values[:, bent]
-        added, asleep = np.maximum(z, 0.0) - slopes * z, float(np.linalg.norm(away[resting])) * SURE
-        return Bend(
-            site, torch.from_numpy(linear), units[bent], slopes, added, units[resting], away[bent], asleep, made
-        )
+        asleep = float(np.linalg.norm(away[resting])) * SURE
+        return Bend(site, torch.from_numpy(linear), units[bent], slopes, bent, units[resting], away[bent], asleep, made)
+
+    def wider(self, weights: Floats, values: Floats) -> Floats:
+        """Weights at vertices, with what each bent unit adds to a linear map there, given the values of units."""
+        n = weights.shape[1]
+        made = np.empty((len(weights), n + len(self.units)))
+        for some in row_portions(*made.shape):
+            z = values[some][:, self.columns]
+            made[some, :n], made[some, n:] = weights[some], np.maximum(z, 0.0) - self.slopes * z
+        return made
 
 
 def linear_part(

@@ -1,6 +1,7 @@
 """Tables that grow and change their width in the memory they have: a second copy would double the peak."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,13 @@ def enlarged(array: NDArray[Any], capacity: int) -> NDArray[Any]:
     new = np.empty(max(size, least), array.dtype)[:size].reshape(capacity, *array.shape[1:])
     new[: len(array)] = array
     return new
+
+
+def row_portions(rows: int, width: int) -> Iterator[slice]:
+    """Rows of this width, as many together as a copy of takes little memory."""
+    at_once = max(1, ENTRIES_AT_ONCE // max(width, 1))
+    for start in range(0, rows, at_once):
+        yield slice(start, min(start + at_once, rows))
 
 
 class Rows:
@@ -67,9 +75,8 @@ class Rows:
     def thin(self, stays: Bools) -> None:
         """Leave some rows out, and give back the memory of many. Tables are of no use afterwards."""
         table, kept = self.table(len(stays)), 0
-        at_once = max(1, ENTRIES_AT_ONCE // max(self.width, 1))
-        for start in range(0, len(stays), at_once):
-            part = table[start : start + at_once][stays[start : start + at_once]]
+        for rows in row_portions(len(stays), self.width):
+            part = table[rows][stays[rows]]
             table[kept : kept + len(part)] = part
             kept += len(part)
         if len(self._memory) > (size := max(kept * self.width, LARGER)):

@@ -14,6 +14,7 @@ from regionscope.geometry.laws import Law
 from regionscope.geometry.lineage import Among
 from regionscope.geometry.predicates import GAIN, MOVED, SHIFT
 from regionscope.geometry.rounding import Spread, rounding
+from regionscope.geometry.rows import row_portions
 from regionscope.tracing.network import Site
 from regionscope.tracing.program import Program
 from regionscope.types import Floats
@@ -49,13 +50,13 @@ class Summed:
         norm, bend = self.basis.norm(weights), None
         if behind is not None:
             assert self.among is not None
-            units = self.among.numbers
-            slack = 2 * doubt[:, SHIFT, None] * self.basis.steepness[units]
-            bend = Bend.of(behind, units, values, self.among.above, self.away, slack, self.made)
-            weights = np.concatenate([weights, bend.added], axis=1)
-            norm += np.abs(bend.added).sum(axis=1)
+            units, old = self.among.numbers, weights.shape[1]
+            off = 2 * doubt[:, SHIFT], self.basis.steepness[units]
+            bend = Bend.of(behind, units, values, self.among.above, self.away, *off, self.made)
+            weights = bend.wider(weights, values)
+            norm += _sums(weights[:, old:])
         basis = self.basis.after(part, known, bend, law)
-        carried, most = np.full(basis.rows[0].shape[1], np.nan), float(np.abs(weights).sum(axis=1).max())
+        carried, most = np.full(basis.rows[0].shape[1], np.nan), float(_sums(weights).max())
         return replace(self, basis=basis, among=None, carried=carried, most_weights=most), weights, norm
 
     def folded(self, weights: Floats, doubt: Floats) -> tuple["Summed", Floats, Floats]:
@@ -107,6 +108,14 @@ class Summed:
         return replace(self, made=made, away=away)
 
     def bytes_to_advance(self, widths: int, vertices: int) -> int:
-        """What rows and weights take while they go through a part of the network that makes values of these widths."""
+        """What rows, and weights before and after, take in a part of the network that makes values of these widths."""
         n = len(self.basis) + (0 if self.among is None else len(self.among.numbers))
-        return 8 * n * (widths + vertices) + self.basis.nbytes
+        return 8 * n * (widths + 2 * vertices) + self.basis.nbytes
+
+
+def _sums(table: Floats) -> Floats:
+    """Of absolute values, row by row."""
+    sums = np.empty(len(table))
+    for some in row_portions(*table.shape):
+        sums[some] = np.abs(table[some]).sum(axis=1)
+    return sums

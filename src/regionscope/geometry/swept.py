@@ -150,8 +150,10 @@ class Swept:
         self, summed: Summed, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
     ) -> tuple[Basis, Floats]:
         """The same for rows that the state is the sum of; returns these, and their weights."""
-        values, weights = (rows.table(self.vertices) for rows in self.state)
-        self.summed, weights, norm = summed.after(part, known, behind, law, values, weights, self.doubt)
+        values, old = (rows.table(self.vertices) for rows in self.state)
+        self.summed, weights, norm = summed.after(part, known, behind, law, values, old, self.doubt)
+        del values, old  # memory that the copy needs
+        self.state = []
         self.state = [Rows(self.vertices, 0), Rows.of(weights)]
         self.doubt[:, NORM] = norm
         return self.summed.basis, weights
