@@ -118,6 +118,15 @@ def test_boundaries_that_meet_on_a_rim_of_blocks_make_one_vertex(
     ]
 
 
+@pytest.mark.parametrize("seed", [*range(0, LINES, 16), 1380])
+def test_lines_in_tiny_blocks_have_the_breakpoints_of_exact_arithmetic(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Budget, "room", property(lambda self: 2000))
+    monkeypatch.setattr(Budget, "check", lambda self, widest: None)
+    check("line", seed)
+
+
 @pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize("seed", range(1, PLANES, 8))
 def test_cells_are_those_of_exact_arithmetic_if_slopes_are_told_at_every_site(

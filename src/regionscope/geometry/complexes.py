@@ -192,14 +192,14 @@ class Complex(Protocol):
     def own(self) -> Bools:
         """Which cells belong to this block alone."""
 
-    def shares(self, parts: int) -> Ints:
-        """The part that each cell goes to, if there are to be about so many: neighbours to the same."""
-
-    def split(self, share: Ints, before: Ints) -> Iterator[tuple[Any, Indices, Indices]]:
-        """Blocks of cells as complexes of their own, each with the vertices and cells of this one that it has.
+    def shares(self, parts: int, before: Ints) -> Ints:
+        """The part that each cell goes to, if there are to be about so many: neighbours to the same.
 
         `before` is the cell that each was before a tournament that is not over; cells that were one stay together.
         """
+
+    def split(self, share: Ints, before: Ints) -> Iterator[tuple[Any, Indices, Indices]]:
+        """Blocks of cells as complexes of their own, each with the vertices and cells of this one that it has."""
 
     def finished(self) -> tuple[Any, ...]:
         """What is kept of a block that has been cut by all sites: arrays."""
@@ -237,6 +237,12 @@ class Complex(Protocol):
 
     def place(self, vertices: Indices, places: Floats, cell: Indices) -> Tensor:
         """Put vertices where they meet, seen from these cells; returns these points, (n, entries of an input)."""
+
+
+def kept_together(share: Ints, before: Ints) -> Ints:
+    """The part that each cell goes to if those that were one before go to the same."""
+    _, first, group = np.unique(before, return_index=True, return_inverse=True)
+    return share[first[group]]
 
 
 def owners(labels: Indices | Ints, boundaries: Sequence[Boundaries]) -> tuple[Ints, Ints]:

@@ -17,6 +17,7 @@ from regionscope.geometry.complexes import (
     Outcome,
     Start,
     forms_of,
+    kept_together,
     run_to_the_end,
 )
 from regionscope.geometry.grids import Grid, grid_of
@@ -142,11 +143,12 @@ class Segments:
         """Which vertices belong to no other block."""
         return ~self.borrowed
 
-    def shares(self, parts: int) -> Ints:
+    def shares(self, parts: int, before: Ints) -> Ints:
         """The part that each piece goes to: neighbours to the same, about as many to each."""
         after, share = self.chain.after, np.zeros(len(self), np.int32)
         order = np.concatenate([traversals.chain(head, after) for head in _heads(after)])
         share[order] = np.arange(len(order)) * parts // len(order)
+        share = kept_together(share, before)
         last = np.flatnonzero(after >= 0)[after[after[after >= 0]] < 0]  # an end stays with the piece before it
         share[after[last]] = share[last]
         return np.unique(share, return_inverse=True)[1].astype(np.int32)

@@ -21,6 +21,7 @@ from regionscope.geometry.complexes import (
     Outcome,
     Start,
     forms_of,
+    kept_together,
     run_to_the_end,
 )
 from regionscope.geometry.grids import Grid, grid_of
@@ -240,7 +241,7 @@ class Subdivision:
         """All cells belong to this block alone."""
         return np.ones(len(self), bool)
 
-    def shares(self, parts: int) -> Ints:
+    def shares(self, parts: int, before: Ints) -> Ints:
         """The part that each cell goes to: neighbours to the same, about as many to each."""
         offsets, corners, _ = self.loops()
         centres = mean_corners(self.mesh.xy, offsets, corners)
@@ -250,7 +251,7 @@ class Subdivision:
             groups = halved(groups, centres)
         for number, group in enumerate(groups):
             share[group] = number
-        return share
+        return np.unique(kept_together(share, before), return_inverse=True)[1].astype(np.int32)
 
     def split(self, share: Ints, before: Ints) -> Iterator[tuple["Subdivision", Indices, Indices]]:
         """Blocks of cells with meshes of their own, each with the vertices and cells of this one that it has.

@@ -64,8 +64,7 @@ class CellBlock:
         """
         lineage = self.swept.lineage
         before = lineage.ancestors_before(rounds) if rounds else np.arange(len(self.cells), dtype=np.int32)
-        _, first, group = np.unique(before, return_index=True, return_inverse=True)
-        share = np.unique(self.cells.shares(parts)[first[group]], return_inverse=True)[1].astype(np.int32)
+        share = self.cells.shares(parts, before)
         if not share.any():
             return []
         return [
