@@ -1,4 +1,4 @@
-"""A plane of millions of cells of a ResNet18, in 2 GB: `run.py large`. It takes the better part of an hour."""
+"""The memory that a plane of millions of cells of a ResNet18 takes: `run.py large`, the better part of an hour."""
 
 from collections.abc import Iterator
 
