@@ -219,7 +219,7 @@ def _scaled(form: Coefficients) -> Coefficients:
 
 
 def _sign_where_two_vanish(first: Coefficients, second: Coefficients, third: Coefficients) -> Signs:
-    """The sign of the third form where the two others vanish; UNSETTLED where it is not sure, or where they do."""
+    """The sign of the third form where the two others vanish; UNSETTLED where that is not sure."""
     (c, a, b), (d, e, f), (g, h, i) = first, second, third
     crossing = a * f - b * e
     product = g * crossing - h * (c * f - b * d) + i * (c * e - a * d)

@@ -39,8 +39,8 @@ FIXED = 4.0  # times as long as on average few vertices may take, for what does 
 IN_A_BLOCK = 2000  # vertices that share rows, at least
 A_CELL = 112  # bytes that are kept of a cell, a vertex and two sides; outputs are not, if that is much
 ERRORS = 3.0  # standard errors that a plane is given the benefit of
-OF_DISK = 0.5  # at most, of what is free for temporary files
 BIAS = 2.0  # and this factor: what is refused in vain is worse than what is tried in vain
+OF_DISK = 0.5  # at most, of what is free for temporary files
 
 
 @dataclass(frozen=True)

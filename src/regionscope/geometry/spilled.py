@@ -25,7 +25,7 @@ class Spilled:
     @cached_property
     def _file(self) -> IO[bytes]:
         file = tempfile.TemporaryFile(prefix="regionscope-")  # noqa: SIM115
-        weakref.finalize(self, file.close)
+        weakref.finalize(self, file.close)  # it is open as long as this is there
         return file
 
     def append(self, *arrays: NDArray[Any]) -> None:

@@ -6,7 +6,7 @@ maker are the same, and a vertex that only one side has (the other joined the ce
 other. Vertices that were there when blocks parted bear a number by which they are known.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,9 +15,9 @@ import scipy
 from numpy.typing import NDArray
 
 from regionscope.geometry import kernels, traversals
+from regionscope.geometry.rows import row_portions
 from regionscope.types import Bools, Floats, Indices, Ints
 
-ROWS_AT_ONCE = 1 << 20
 SAME_PLACE = 1e-9  # of a rim, between vertices that only one side knows by their makers: more is not rounding
 
 
@@ -234,7 +234,7 @@ def _glued(seams: Seams, pairs: Indices, polygon: Ints) -> Stitched:
     kept = np.ones(edges, bool)
     kept[gone >> 1] = False
     halves, used = np.repeat(kept, 2), np.zeros(len(node), bool)
-    for rows in _portions(2 * edges):
+    for rows in row_portions(2 * edges, 1):
         origin[rows] = node[origin[rows]]
         used[origin[rows][halves[rows]]] = True
     chosen, vertex, number = np.flatnonzero(used), _numbers_of(used), _numbers_of(halves)
@@ -266,7 +266,7 @@ def _first_of_all(seams: Seams) -> Ints:
     np.minimum.at(first, group, some)
     leads = np.arange(len(node), dtype=np.int32)
     leads[some] = first[group]
-    for rows in _portions(len(node)):
+    for rows in row_portions(len(node), 1):
         node[rows] = leads[node[rows]]
     return node
 
@@ -279,14 +279,8 @@ def _numbers_of(chosen: Bools) -> Ints:
 def _thinned(array: NDArray[Any], stays: Bools, numbers: Ints | None = None) -> NDArray[Any]:
     """Some rows of an array, in the memory that it has; with other numbers, if these are given."""
     end = 0
-    for rows in _portions(len(stays)):
+    for rows in row_portions(len(stays), 1):
         part = array[rows][stays[rows]]
         array[end : end + len(part)] = part if numbers is None else numbers[part]
         end += len(part)
     return array[:end]
-
-
-def _portions(n: int) -> Iterator[slice]:
-    """Rows in portions of which a copy takes little memory."""
-    for start in range(0, n, ROWS_AT_ONCE):
-        yield slice(start, min(start + ROWS_AT_ONCE, n))
