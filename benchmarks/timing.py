@@ -45,7 +45,7 @@ def peak_memory(code: str) -> float:
     """The largest size in GB of a new process that does nothing but this; Linux only."""
     # not getrusage, whose maximum a new process takes over from its parent
     size = "float(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
-    return printed(f"import torch, regionscope as rs, networks; {code}; print({size} / 2**20)")
+    return printed(f"import torch, regionscope as rs, networks; {code}; print({size} * 1024 / 1e9)")
 
 
 def forward(model: nn.Module, points: Tensor, at_once: int) -> Callable[[], None]:

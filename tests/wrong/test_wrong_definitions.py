@@ -46,6 +46,32 @@ def test_good_by_the_noise_of_others_is_what_is_seen() -> None:
     assert layers[1] == pytest.approx(1 - expected, abs=0.03)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "sum_of"), [(torch.float32, [0.1, 0.2, -0.3]), (D, [1.0, 1e-17, -1.0])], ids=["float32", "float64"]
+)
+@pytest.mark.parametrize("behind", [0, 1])
+def test_units_whose_sum_is_rounded_to_zero_are_good(dtype: torch.dtype, sum_of: list[float], behind: int) -> None:
+    # all units of the second layer are open and equal, so the output is the first layer times a sum that is not zero
+    weights = [torch.ones(4, 1), torch.ones(3, 4), torch.tensor([sum_of], dtype=D)]
+    weights += [torch.ones(1, 1)] * behind
+    biases = [torch.tensor([-0.1, 0.0, 0.1, 0.2]), torch.ones(3), torch.zeros(1), torch.zeros(1)]
+    layers = [nn.Linear(w.shape[1], w.shape[0], dtype=dtype) for w in weights]
+    for layer, w, b in zip(layers, weights, biases, strict=False):
+        layer.weight.data, layer.bias.data = w.to(dtype), b.to(dtype)
+    model = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), *layers[2:])
+    assert sum(Fraction(float(w)) for w in layers[2].weight.data.flatten()) != 0
+
+    def found(good: bool) -> np.ndarray:
+        x = torch.linspace(-0.3, 0.3, 7, dtype=dtype)[:, None]
+        generator = torch.Generator().manual_seed(0)
+        layers = rs.local_complexity(model, x, sigma=0.05, draws=8, good=good, generator=generator).per_layer
+        assert layers is not None
+        return layers
+
+    assert found(good=True).sum(axis=1).mean() > 1
+    np.testing.assert_allclose(found(good=True), found(good=False))
+
+
 def test_complexity_input_site() -> None:
     r = chain(1.0, -0.02, 1.0, 0.0)
 

@@ -212,10 +212,14 @@ class Basis:
         """The same without rows whose units do not switch at these vertices, nor twice `shift` around them; the rows
         that stay; what that moves the state at each vertex by at most, as proof and usually, (vertices, 2)."""
         n, first = len(self), np.abs(self.formulas)
-        unit, scale = weights @ self.formulas.T, np.abs(weights) @ first.T
         steepest = self.steep / np.maximum(self.slopes, 1 - self.slopes)  # of units
-        margin = (MOST_TURNS * INTERPOLATION + rounding(n)[0]) * scale + self.away + 2 * shift[:, None] * steepest
-        over, under = ((side > margin).all(axis=0) for side in (unit, -unit))
+        over, under = (np.ones(n, bool) for _ in range(2))
+        for some in row_portions(*weights.shape):
+            unit, scale = weights[some] @ self.formulas.T, np.abs(weights[some]) @ first.T
+            moved = self.away + 2 * shift[some, None] * steepest
+            margin = (MOST_TURNS * INTERPOLATION + rounding(n)[0]) * scale + moved
+            over &= (unit > margin).all(axis=0)
+            under &= (unit < -margin).all(axis=0)
         stays = ~(over | under) | (np.arange(n) < self.given)
         kept = np.flatnonzero(stays)
         told = np.zeros((n, len(kept)))  # every row's weight, by those that stay
@@ -226,10 +230,12 @@ class Basis:
             lost[i] = self.loose[i] + first[i, :i] @ (lost[:i] + eps * np.abs(told[:i]) @ self.steep[kept])
         lost = SURE * (lost + eps * np.abs(told) @ self.steep[kept])  # products with rows are rounded too
         rows = tuple(torch.from_numpy(told.T) @ r for r in self.rows)
-        some = weights[:, kept]
-        moved = np.abs(weights - some @ told.T) @ self.norms
-        rounded = np.abs(weights) @ self.norms + np.abs(some) @ (np.abs(told).T @ self.norms)
-        errors = moved[:, None] + rounded[:, None] * rounding(2 * n)
+        errors, told_norms = np.empty((len(weights), 2)), np.abs(told).T @ self.norms
+        for some in row_portions(*weights.shape):
+            old, new = weights[some], weights[some][:, kept]
+            gone = np.abs(old - new @ told.T) @ self.norms
+            rounded = np.abs(old) @ self.norms + np.abs(new) @ told_norms
+            errors[some] = gone[:, None] + rounded[:, None] * rounding(2 * n)
         loose, unclear = self.loose[kept] + first[kept] @ lost, self.unclear + lost @ self.rows[0].abs().numpy()
         blur, formulas = self.blur + float(lost @ self.norms), self.formulas[kept] @ told
         slopes, steep, away = self.slopes[kept], self.steep[kept], self.away[kept]

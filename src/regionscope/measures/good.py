@@ -1,7 +1,7 @@
 """Good units: those whose switching changes the network's output."""
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,7 +67,7 @@ def good_masks(net: Network, x: Tensor, usual: list[Tensor], noise: list[Tensor]
 
     `usual` are the `usual_slopes` of the network.
     """
-    return _masks_and_values(net, x, noise, usual, set(), zeros=True)[0]
+    return _masks_and_values(net, x, noise, usual, set())[0]
 
 
 @torch.no_grad()
@@ -164,20 +164,23 @@ class Standing:
         left = start[site.exit]
         moved = as_rows(left).scatter(1, unit[:, None], level[:, None]).requires_grad_()
         entering: dict[int, Tensor] = {}
+        paths = _Paths()
 
         def on_value(value: int, tensor: Tensor) -> None:
+            paths.watch(tensor)
             if value in self.net.entries:
                 entering[value] = tensor.detach()
 
         with torch.enable_grad():
             start[site.exit] = moved.reshape(left.shape)
             out = _generic_output(self.net, self.behind[site.exit], start, noise, on_value)
-            (slope,) = torch.autograd.grad(out, moved, allow_unused=True) if out.requires_grad else (None,)
-        if slope is None:
-            return torch.zeros(len(left), dtype=torch.bool, device=left.device)
-        found = slope.gather(1, unit[:, None])[:, 0]
-        good, number = found != 0, self.net.sites.index(site)
-        doubts = (good & _near_nothing(found, self.usual[number][unit])).nonzero().flatten()
+            if not out.requires_grad:
+                return torch.zeros(len(left), dtype=torch.bool, device=left.device)
+            number, at = self.net.sites.index(site), unit[:, None]
+            usual = self.usual[number][at]
+            (found,), (open_,) = paths.slopes(out, [moved], [usual], lambda slope: slope.gather(1, at))
+        good = found[:, 0] != 0
+        doubts = (open_ & _near_nothing(found, usual))[:, 0].nonzero().flatten()
         if not len(doubts):
             return good
         if self.net.dtype != torch.float64:
@@ -208,20 +211,19 @@ def good_as_it_stands(net: Network, site: Site) -> bool:
 
 
 def _masks_and_values(
-    net: Network, x: Tensor, noise: list[Tensor] | None, usual: list[Tensor], kept: Set[int], *, zeros: bool = False
+    net: Network, x: Tensor, noise: list[Tensor] | None, usual: list[Tensor], kept: Set[int]
 ) -> tuple[list[Tensor], dict[int, Tensor]]:
     """The masks, and those values of the program that are to be kept, before noise is taken off them.
 
-    Where a derivative may be rounding only, float64 is asked, and where it still may be, exact arithmetic; with `zeros`
-    also of a derivative of 0 to which open units lead, as what is not 0 may have been rounded to it.
+    Where a derivative may be rounding only, float64 is asked, and where it still may be, exact arithmetic; also of one
+    that is 0 though open units lead to it, as what is not 0 may have been rounded to it.
     """
     seen: dict[int, Tensor] = {}
     wanted = {*kept, *net.entries, *net.exits}
     paths = _Paths()
 
     def on_value(value: int, tensor: Tensor) -> None:
-        if zeros:
-            paths.watch(tensor)
+        paths.watch(tensor)
         if value in wanted:
             seen[value] = tensor
 
@@ -229,11 +231,8 @@ def _masks_and_values(
         start = {0: x.detach().requires_grad_()[:, None]}
         program = net.program.pruned([*net.entries, *net.exits, net.output]).still()
         out = _generic_output(net, program, start, noise, on_value)
-        leaving = [seen[e] for e in net.exits]
-        slopes = _slopes(out, leaving, retain_graph=zeros)
-        masks = [g != 0 for g in slopes]
-        paths.apart = True
-        open_ = [g != 0 for g in _slopes(out, leaving)] if zeros else masks
+        slopes, open_ = paths.slopes(out, [seen[e] for e in net.exits], usual)
+    masks = [g != 0 for g in slopes]
     seen = {value: tensor.detach() for value, tensor in seen.items()}
     doubts = [way & _near_nothing(g, u) for way, g, u in zip(open_, slopes, usual, strict=True)]
     rows = torch.stack([d.any(dim=1) for d in doubts]).any(dim=0).nonzero().flatten()
@@ -264,6 +263,20 @@ class _Paths:
     def __init__(self) -> None:
         self.apart = False
         self.generator = torch.Generator().manual_seed(0)
+
+    def slopes(
+        self, out: Tensor, values: list[Tensor], usual: list[Tensor], chosen: Callable[[Tensor], Tensor] = as_rows
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The `chosen` derivatives of a number by values, and to which of them open ways lead.
+
+        Ways are looked for only where a derivative is 0 that usually is not: seldom in dense layers.
+        """
+        slopes = [chosen(g) for g in _slopes(out, values, retain_graph=True)]
+        open_ = [g != 0 for g in slopes]
+        if any((~way & (u != 0)).any() for way, u in zip(open_, usual, strict=True)):
+            self.apart = True
+            open_ = [way | (chosen(g) != 0) for way, g in zip(open_, _slopes(out, values), strict=True)]
+        return slopes, open_
 
     def watch(self, tensor: Tensor) -> None:
         if tensor.requires_grad:
