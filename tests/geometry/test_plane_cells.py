@@ -20,7 +20,9 @@ from oracles import grid_patterns
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.geometry import swept
 from regionscope.geometry.patterns import pattern_codes
+from regionscope.geometry.rows import SMALL
 from regionscope.geometry.sweep import exact
 
 PLANAR = [name for name in CASES if case(name).points[0].numel() > 1]
@@ -83,6 +85,36 @@ def test_the_network_is_the_affine_map_of_each_cell(each: Case) -> None:
     for cell, polygon in enumerate(cells.polygons):
         corners = cells.corners[cells.offsets[cell] : cells.offsets[cell + 1]]
         assert np.allclose(polygon @ slopes[cell].T + offsets[cell], cells.outputs[corners], atol=1e-10)
+
+
+class ReadsTwice(nn.Module):
+    """What enters a ReLU is read by others too: itself, as a view, as the view of a view, or as an output."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.first, self.second, self.last = way, nn.Linear(2, 6), nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = self.first(x)
+        y = self.second(self.also(z) + torch.relu(z))
+        return self.also(y) - self.last(torch.relu(y))  # type: ignore[no-any-return]
+
+    def also(self, z: Tensor) -> Tensor:
+        if self.way == "itself":
+            return z
+        return z.reshape(len(z), 2, 3).flatten(1) if self.way == "a view" else z.view(-1, 3, 2).mT.flatten(1)
+
+
+@pytest.mark.parametrize("way", ["itself", "a view", "another order"])
+@pytest.mark.parametrize("small", [SMALL, 0], ids=["anew", "in place"])
+def test_values_that_a_relu_is_not_alone_to_read_stay(way: str, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swept, "SMALL", small)
+    torch.manual_seed(0)
+    model = ReadsTwice(way).double()
+    cells = rs.plane_cells(model, square(3.0))
+    with torch.no_grad():
+        expected = model(cells.plane.points(cells.vertices)).numpy()
+    assert len(cells) > 20 and cells.outputs == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_line_in_the_plane_meets_the_cells_that_the_plane_says(each: Case) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from regionscope.compiling import njit
 from regionscope.geometry.predicates import (
     CARRIED,
+    DOUBTS,
     DRIFT,
     EPS,
     ERROR,
@@ -52,6 +53,9 @@ DONE, FULL, TOO_MANY, TORN = range(4)
 # Not parallel=True, here and anywhere: numba would start threads of its own, which may spin for ever when the process
 # exits (TBB), end a process that was forked (OpenMP) or that calls from two threads (workqueue), and change torch's
 # number of threads. Without branches these loops are faster on one core than they were with branches on two.
+
+# What indexes arrays in the loops that run most is unsigned: a signed number may count from the end, so that numba
+# looks at its sign wherever it is used, and makes no vectors of a loop. That was a quarter of the time of a cut.
 
 # Of what a cut calls for each new vertex. A call counts the references to every array it is given, and more where a
 # division may raise an error: that was a third of the time. No divisor is zero there.
@@ -175,8 +179,8 @@ def classify(vertices, rule, ties, opened):
             run = min(64 - shift, units - first)
             over, under = np.int64(0), np.int64(0)
             for j in range(run):
-                i = first + j
-                z, error = values[v, i] - level, rows[i] * sure + steep[i] * shift_sure + slack
+                k = np.uint64(first) + np.uint64(j)
+                z, error = values[v, k] - level, rows[k] * sure + steep[k] * shift_sure + slack
                 over |= np.int64(z > error) << (shift + j)
                 under |= np.int64(z < -error) << (shift + j)
             known = np.int64(ties[v, bit >> 6]) if len(ties) else np.int64(0)
@@ -236,7 +240,7 @@ def open_signs(vertices, rule, ties, opened):
 
 @njit(cache=True, nogil=True, **IN_PLACE)
 def sign(above, below, vertex, boundary):
-    word, one = boundary >> 6, np.uint64(1) << np.uint64(boundary & 63)
+    word, one = np.uint64(boundary >> 6), np.uint64(1) << np.uint64(boundary & 63)
     if above[vertex, word] & one:
         return 1
     if below[vertex, word] & one:
@@ -267,7 +271,7 @@ def place_of(boundary, units):
     while boundary >= units:
         boundary -= units
         breakpoint_ += 1
-    return boundary, breakpoint_
+    return np.uint64(boundary), breakpoint_
 
 
 # new vertices
@@ -315,7 +319,7 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
     """
     values, above, below, doubt = vertices.values, vertices.above, vertices.below, vertices.doubt
     breakpoints, rows, asked = rule.breakpoints, rule.rows, questions.asked
-    vertex, units = count[VERTICES], values.shape[1]
+    vertex, units = np.uint64(count[VERTICES]), values.shape[1]
     unit, which = place_of(boundary, units)
     level = breakpoints[which]
     za, zb = values[a, unit] - level, values[b, unit] - level
@@ -327,7 +331,7 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
     values[vertex, unit] = level
     vertices.parents[vertex, 0], vertices.parents[vertex, 1], vertices.parents[vertex, 2] = a, b, boundary
     vertices.weights[vertex] = t
-    for column in range(doubt.shape[1]):
+    for column in range(DOUBTS):
         doubt[vertex, column] = max(doubt[a, column], doubt[b, column])
     doubt[vertex, TURNS] += 1
     gap, steep = abs(za - zb), rule.steep
@@ -393,16 +397,16 @@ def note_slope(a, b, on, boundary, length, vertices, rule, widest):
 def split_edge(h, vertex, mesh, count):
     """Put a vertex on the edge of h; returns the half-edge that starts at it on the side of h."""
     origin, after, before, face = mesh.origin, mesh.after, mesh.before, mesh.face
-    n, twin = 2 * count[EDGES], h ^ 1
-    m = n + 1
+    one, n = np.uint64(1), np.uint64(2 * count[EDGES])
+    m, twin = n + one, np.uint64(h) ^ one
     origin[n], origin[m], origin[twin] = vertex, origin[twin], vertex
     after[n], before[after[h]], after[h], before[n] = after[h], n, n, h
     before[m], after[before[twin]], after[m], before[twin] = before[twin], m, twin, m
     face[n], face[m] = face[h], face[twin]
-    mesh.label[n >> 1], mesh.rivals[n >> 1] = mesh.label[h >> 1], mesh.rivals[h >> 1]
-    mesh.rim[n >> 1] = mesh.rim[h >> 1]
+    mesh.label[n >> one], mesh.rivals[n >> one] = mesh.label[h >> one], mesh.rivals[h >> one]
+    mesh.rim[n >> one] = mesh.rim[h >> one]
     for c in range(2):
-        mesh.apart[n >> 1, c] = mesh.apart[h >> 1, c]
+        mesh.apart[n >> one, c] = mesh.apart[h >> one, c]
     count[EDGES] += 1
     return n
 
@@ -411,13 +415,13 @@ def split_edge(h, vertex, mesh, count):
 def split_cell(cell, p, q, made_by, mesh, count):
     """Join the starts of half-edges p and q of a cell by an edge; the part from p to q becomes a new cell."""
     origin, after, before, face, start = mesh.origin, mesh.after, mesh.before, mesh.face, mesh.start
-    n, new = 2 * count[EDGES], count[CELLS]
-    m = n + 1
+    one, n, new = np.uint64(1), np.uint64(2 * count[EDGES]), np.uint64(count[CELLS])
+    m = n + one
     origin[n], origin[m] = origin[p], origin[q]
     a, b = before[p], before[q]
     after[a], before[n], after[n], before[q] = n, a, q, n
     after[b], before[m], after[m], before[p] = m, b, p, m
-    mesh.label[n >> 1], mesh.rivals[n >> 1], mesh.rim[n >> 1] = made_by, -1, -1
+    mesh.label[n >> one], mesh.rivals[n >> one], mesh.rim[n >> one] = made_by, -1, -1
     face[n], start[cell] = cell, n
     start[new], mesh.source[new] = m, cell
     h = m
@@ -459,13 +463,14 @@ def cutting(cell, start, origin, after, above, below):
 def room_needed(start, origin, after, above, below):
     """At most how many vertices the cuts will add: c lines make at most c (c - 1) / 2 crossings in a cell."""
     crossings = 0
+    start, origin, after = start.view(np.uint32), origin.view(np.uint32), after.view(np.uint32)
     for cell in range(len(start)):
         c = 0
         for w in range(above.shape[1]):
             over, under = np.uint64(0), np.uint64(0)
             h = start[cell]
             while True:
-                v, u = origin[h], origin[h ^ 1]
+                v, u = origin[h], origin[h ^ np.uint32(1)]
                 over |= above[v, w]
                 under |= below[v, w]
                 crossings += ones((above[v, w] & below[u, w]) | (below[v, w] & above[u, w]))
@@ -497,12 +502,23 @@ def distance(xy, a, b):
     return np.sqrt((xy[a, 0] - xy[b, 0]) ** 2 + (xy[a, 1] - xy[b, 1]) ** 2)
 
 
+@njit(cache=True, nogil=True, **IN_PLACE)
+def unsigned(mesh):
+    """The same arrays; what indexes others, and is never negative, as unsigned numbers."""
+    origin, after, before = mesh.origin.view(np.uint32), mesh.after.view(np.uint32), mesh.before.view(np.uint32)
+    start = mesh.start.view(np.uint32)
+    return Mesh(
+        mesh.xy, origin, after, before, mesh.face, mesh.label, mesh.rivals, mesh.rim, mesh.apart, start, mesh.source
+    )
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def cut_cells(mesh, vertices, rule, questions, count, stack, roots, most):
     """Cut the cells that there were at the start, `roots`, along all boundaries of a site; can be called again."""
+    mesh = unsigned(mesh)
     xy, origin, after, start = mesh.xy, mesh.origin, mesh.after, mesh.start
     above, below, doubt = vertices.above, vertices.below, vertices.doubt
-    ends, widest = np.empty(2, np.int64), Widest(np.empty(2), np.empty(2))
+    ends, widest = np.empty(2, np.uint64), Widest(np.empty(2), np.empty(2))
     most_vertices, most_edges, most_cells = min(len(xy), len(vertices.values)), len(mesh.label), len(start)
     while count[ROOT] < roots or count[STACKED] > 0:
         if count[STACKED] == 0:

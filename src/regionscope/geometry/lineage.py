@@ -27,7 +27,8 @@ class Note:
 
     def rows(self, cells: Indices | Ints) -> Words:
         """What it says of these cells, a bit for each boundary."""
-        return self.packed[cells] if self.among is None else self.among.whole(self.packed[cells])
+        packed = self.packed.take(cells, axis=0)
+        return packed if self.among is None else self.among.whole(packed)
 
 
 @dataclass(frozen=True)

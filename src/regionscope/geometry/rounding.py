@@ -134,7 +134,9 @@ def bounds_after(
     step: Step, bounds: Mapping[int, ErrorBound], constants: Mapping[int, Any]
 ) -> list[ErrorBound | None] | None:
     """What is known of the results of a step; None if there is no rule for it."""
-    live = [v for v in dict.fromkeys(indices([step.arguments, list(step.options.values())])) if v in bounds]
+    live = [v for v in step.used if v in bounds]
+    if len(live) > 1:  # in the order of the arguments
+        live = [v for v in dict.fromkeys(indices([step.arguments, list(step.options.values())])) if v in bounds]
     try:
         if step.name in MOVES:
             return list(_moved(step, bounds[live[0]], live[0], constants))

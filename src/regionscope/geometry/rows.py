@@ -25,9 +25,19 @@ def usual_room(rows: int) -> int:
 
 def enlarged(array: NDArray[Any], capacity: int) -> NDArray[Any]:
     """The same array with room for more rows; what is not used takes no memory."""
-    size = capacity * math.prod(array.shape[1:])
-    least = 8 * LEAST // array.itemsize if array.nbytes > LARGE else 0
-    new = np.empty(max(size, least), array.dtype)[:size].reshape(capacity, *array.shape[1:])
+    shape = capacity, *array.shape[1:]
+    if array.nbytes <= LARGE:
+        new = np.empty(shape, array.dtype)
+    else:
+        size = math.prod(shape)
+        new = np.empty(max(size, 8 * LEAST // array.itemsize), array.dtype)[:size].reshape(shape)
+    new[: len(array)] = array
+    return new
+
+
+def marked(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """The same numbers, and -1 for each of those that are new."""
+    new = np.full(size, -1, array.dtype)
     new[: len(array)] = array
     return new
 

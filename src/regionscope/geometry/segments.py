@@ -24,7 +24,7 @@ from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import remainders
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.predicates import MISPLACED
-from regionscope.geometry.rows import enlarged
+from regionscope.geometry.rows import enlarged, marked
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
 # the line itself, and those across it at the start and the end of a segment: values at (0, 0), (1, 0) and (0, 1)
@@ -112,7 +112,7 @@ class Segments:
         ancestors = traversals.ancestors(self.chain.source, roots)
         self.curve, self.segment = self.curve[ancestors], self.segment[ancestors]
         new = len(self) - roots
-        self.ids = np.concatenate([self.ids, np.full(new, -1)])
+        self.ids = marked(self.ids, len(self.ids) + new)
         self.borrowed = np.concatenate([self.borrowed, np.zeros(new, bool)])
         asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
         return Outcome(made, len(self), ancestors, asked, opened)

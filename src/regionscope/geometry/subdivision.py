@@ -29,7 +29,7 @@ from regionscope.geometry.modular import Integers, reduced, remainders
 from regionscope.geometry.patterns import Boundaries, pattern_groups
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
-from regionscope.geometry.rows import enlarged, usual_room
+from regionscope.geometry.rows import enlarged, marked, usual_room
 from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import sweep
 from regionscope.geometry.swept import Swept
@@ -37,9 +37,9 @@ from regionscope.machine import threads_for
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
-PER_EDGE = ("label", "rivals", "rim", "apart")
-PER_HALF_EDGE = ("origin", "after", "before", "face")
-PER_CELL = ("start", "source")
+VERTEX, EDGE, HALF_EDGE, CELL = range(4)
+OTHERS = {"xy": VERTEX, "label": EDGE, "rivals": EDGE, "rim": EDGE, "apart": EDGE, "start": CELL, "source": CELL}
+ROWS = tuple(OTHERS.get(name, HALF_EDGE) for name in kernels.Mesh._fields)  # what the rows of each array are
 
 
 class Subdivision:
@@ -82,7 +82,7 @@ class Subdivision:
         with threads_for(len(planes.domain) * planes.origins.numel()):
             points = planes.corners()
         coordinates = float(np.abs(planes.domain).max())
-        origins = planes.origins.norm(dim=1).numpy()
+        origins = torch.linalg.vector_norm(planes.origins, dim=1).numpy()
         error = 4 * EPS * np.repeat(origins + 2 * coordinates, len(planes.domain))
         moving = planes.axes.flatten(0, 1).any(dim=0)
         if len(planes) > 1:
@@ -137,7 +137,7 @@ class Subdivision:
         self.polygon = self.polygon[ancestors]
         new = cut.rule.labels[made[0].vertices.parents[vertices : len(self.mesh.xy), 2]]
         self.maker = np.concatenate([self.maker, new])
-        self.corner, self.ids = (np.concatenate([a, np.full(len(new), -1, a.dtype)]) for a in (self.corner, self.ids))
+        self.corner, self.ids = (marked(array, len(self.mesh.xy)) for array in (self.corner, self.ids))
         asked, opened = int(count[kernels.ASKED]), int(count[kernels.OPEN])
         return Outcome(made[0], len(self.mesh.xy), ancestors, asked, opened, torn)
 
@@ -158,13 +158,12 @@ class Subdivision:
 
     def _resize(self, vertices: int, edges: int, cells: int, sized: Callable[[Any, int], Any]) -> None:
         """Every array of the mesh with another number of rows."""
-        sizes = {"xy": vertices} | dict.fromkeys(PER_EDGE, edges) | dict.fromkeys(PER_HALF_EDGE, 2 * edges)
-        sizes |= dict.fromkeys(PER_CELL, cells)
-        self.mesh = kernels.Mesh(**{name: sized(array, sizes[name]) for name, array in self.mesh._asdict().items()})
+        sizes = vertices, edges, 2 * edges, cells
+        self.mesh = kernels.Mesh(*[sized(array, sizes[rows]) for array, rows in zip(self.mesh, ROWS, strict=True)])
 
     def bits(self, above: Words) -> Words:
         """The boundaries that each cell is above, packed, given those that each vertex is above."""
-        return np.asarray(traversals.cell_bits(above, self.mesh.start, self.mesh.origin, self.mesh.after))
+        return np.asarray(traversals.cell_bits(above, len(self), self.mesh.origin, self.mesh.face))
 
     def inside(self) -> Tensor:
         """A point of input space inside each cell."""

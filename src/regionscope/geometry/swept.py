@@ -2,8 +2,10 @@
 
 import copy
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,14 +34,16 @@ from regionscope.geometry.predicates import (
     words,
 )
 from regionscope.geometry.rounding import Spread
-from regionscope.geometry.rows import ENTRIES_AT_ONCE, Rows, enlarged, usual_room
+from regionscope.geometry.rows import ENTRIES_AT_ONCE, SMALL, Rows, enlarged, usual_room
 from regionscope.geometry.settling import Judge
 from regionscope.geometry.slopes import followed_slopes, told_slope
 from regionscope.geometry.standings import Standings
 from regionscope.geometry.summed import Summed
 from regionscope.machine import points_at_once, threads_for
+from regionscope.tracing.lifting import lifted, lifted_into
 from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.program import Program
+from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats, Indices, Words
 
 GROWN = 16.0  # by so much a bound on slopes may grow before they are looked at
@@ -68,7 +72,7 @@ class Swept:
         self.vertices, self.state = len(start.points), [Rows.of(start.points.numpy())]
         self.doubt = np.zeros((self.vertices, DOUBTS))  # see `predicates`
         self.doubt[:, [ERROR, ERROR + 1]] = start.error[:, None]
-        self.doubt[:, NORM] = (start.points.norm(dim=1) + FAINT * (start.points != 0).any(dim=1)).numpy()
+        self.doubt[:, NORM] = torch.linalg.vector_norm(start.points, dim=1) + FAINT * start.points.any(dim=1)
         self.outputs: Floats | None = None
         self._directions = start.directions
         self._drift = MOST_TURNS * INTERPOLATION * start.largest
@@ -112,7 +116,7 @@ class Swept:
     # evaluation
 
     def advance(self, part: Program, known: tuple[int, ...], behind: Site | None, law: Law) -> None:
-        """Take the state through a part of the network, in the memory it has.
+        """Take the state through a part of the network; if it is large, in the memory it has.
 
         Tables that become wider are filled from the end, others from the begin: what is not yet read is not written.
         The part begins `behind` a site.
@@ -124,8 +128,9 @@ class Swept:
         old, before = self.state, [rows.width for rows in self.state]
         shared = list(zip(widths, before, strict=False))
         backwards = all(new >= was for new, was in shared)
+        large = self.vertices * max(*widths, *before) > SMALL
         made = [
-            old[i] if i < len(old) and (backwards or width <= before[i]) else Rows(self.vertices, width)
+            old[i] if large and i < len(old) and (backwards or width <= before[i]) else Rows(self.vertices, width)
             for i, width in enumerate(widths)
         ]
         for rows, width in zip(made, widths, strict=True):
@@ -250,9 +255,10 @@ class Swept:
         if law.unknown is not None:
             return self._slope, self._slope * law.state.gain
         groups, each = self._directions.shape[:2]
-        x = torch.cat([torch.zeros(1, self._directions.shape[2]).double(), self._directions.flatten(0, 1)])
+        x = np.zeros((1 + groups * each, self._directions.shape[2]))
+        x[1:] = self._directions.flatten(0, 1)
         with threads_for(len(x) * part.held_entries):
-            made = [value.numpy() for value in _evaluated(part, (0,), [x.numpy()])]
+            made = [value.numpy() for value in _evaluated(part, (0,), [x])]
         steps = [(m[1:] - m[0]).reshape(groups, each, m.shape[1]) for m in made]
         slopes = np.linalg.norm(steps[0], axis=1).max(axis=0, initial=0.0)  # of each unit
         rounding = [2 * (m.noise[0] + m.floor[0]) + ORTHONORMAL for m in (law.row, law.state)]
@@ -408,21 +414,44 @@ def _poisoned(net: Network, start: Start) -> Floats | None:
 def _fill(
     targets: Sequence[Floats], part: Program, known: tuple[int, ...], state: Sequence[Floats], backwards: bool = False
 ) -> None:
-    """Write the outputs of a part of the network into tables, a limited number of vertices at a time."""
+    """Write the outputs of a part of the network into tables, a limited number of vertices at a time.
+
+    What they are made of is written over.
+    """
     vertices, widths = len(targets[0]), [rows.shape[1] for rows in (*state, *targets)]
     at_once = points_at_once(max(1, *(rows.shape[1] for rows in state)), floats=ENTRIES_AT_ONCE)
     starts = range(0, vertices, at_once)
+    apart = not any(np.may_share_memory(targets[0], rows) for rows in state)
     with threads_for(vertices * (sum(widths) + part.held_entries)):
         for start in reversed(starts) if backwards else starts:
             some = slice(start, min(start + at_once, vertices))
-            for target, result in zip(targets, _evaluated(part, known, [s[some] for s in state]), strict=True):
-                torch.from_numpy(target[some]).copy_(result)  # on all cores
+            into = [torch.from_numpy(target[some]) for target in targets]
+            made = _evaluated(part, known, [s[some] for s in state], into[0] if apart else None)
+            for target, result in zip(into, made, strict=True):
+                if target.data_ptr() != result.data_ptr():
+                    target.copy_(result)  # on all cores
 
 
-def _evaluated(part: Program, known: tuple[int, ...], state: Sequence[Floats]) -> list[Tensor]:
-    """The outputs of a part of the network, as rows, given rows of the values that it knows; none of them shared."""
+def _evaluated(
+    part: Program, known: tuple[int, ...], state: Sequence[Floats], into: Tensor | None = None
+) -> list[Tensor]:
+    """The outputs of a part of the network, as rows, given rows of the values that it knows; none of them shared.
+
+    The first may be put `into` memory that is there. What nothing but a ReLU reads is written over by it: memory that
+    is fetched anew takes longer than its work.
+    """
     given = [torch.from_numpy(rows) for rows in state]
-    values = {v: rows.reshape(len(rows), *part.shapes[v]) for v, rows in zip(known, given, strict=True)}
+    values = {v: rows.view(rows.shape[0], *part.shapes[v]) for v, rows in zip(known, given, strict=True)}
     used = {rows.untyped_storage().data_ptr() for rows in given}
-    made = [as_rows(value) for value in part.resume(values)]
+    readers = Counter(v for step in part.steps for v in step.used)
+
+    def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, tuple[int, ...]]) -> list[Any]:
+        entering = step.named["self"].index if step.name == "relu" else None
+        if entering in known and readers[entering] == 1 and entering in step.done_with:
+            return [values[entering].relu_()]
+        if into is not None and step.results[0] == part.outputs[0]:
+            return lifted_into(step, values, shapes, into) or lifted(step, values, shapes)
+        return lifted(step, values, shapes)
+
+    made = [as_rows(value) for value in part.resume(values, act=act)]
     return [rows.clone() if rows.untyped_storage().data_ptr() in used else rows for rows in made]

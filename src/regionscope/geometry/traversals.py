@@ -10,19 +10,13 @@ from regionscope.compiling import njit
 
 
 @njit(cache=True, nogil=True)
-def cell_bits(above, start, origin, after):
+def cell_bits(above, cells, origin, face):
     """The boundaries each cell is above: those that one of its vertices is above."""
-    bits = np.empty((len(start), above.shape[1]), np.uint64)
-    for cell in range(len(start)):
-        for w in range(above.shape[1]):
-            over = np.uint64(0)
-            h = start[cell]
-            while True:
-                over |= above[origin[h], w]
-                h = after[h]
-                if h == start[cell]:
-                    break
-            bits[cell, w] = over
+    bits = np.zeros((cells, above.shape[1]), np.uint64)
+    for h in range(len(origin)):
+        if face[h] >= 0:
+            for w in range(above.shape[1]):
+                bits[face[h], w] |= above[origin[h], w]
     return bits
 
 
@@ -55,6 +49,7 @@ def loops(start, origin, after):
     """The corners of every cell, one after another: where each begins, the vertices and the half-edges."""
     offsets, n = np.zeros(len(start) + 1, np.int64), 0
     corners, sides = np.empty(len(origin), np.int32), np.empty(len(origin), np.int32)
+    start, origin, after = start.view(np.uint32), origin.view(np.uint32), after.view(np.uint32)  # see `kernels`
     for cell in range(len(start)):
         h = start[cell]
         while True:
@@ -72,7 +67,7 @@ def lengths(xy, ends):
     """The distance between the two vertices of every edge."""
     found = np.empty(len(ends))
     for edge in range(len(ends)):
-        a, b = ends[edge]
+        a, b = ends[edge, 0], ends[edge, 1]
         x, y = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
         square = x * x + y * y
         found[edge] = np.sqrt(square) if 1e-200 < square < 1e200 else np.hypot(x, y)
@@ -85,8 +80,13 @@ def sites_and_units(labels, firsts, units):
     site, unit = np.full(len(labels), -1, np.int32), np.full(len(labels), -1, np.int32)
     for i in range(len(labels)):
         if labels[i] >= 0:
-            site[i] = np.searchsorted(firsts, labels[i], side="right") - 1
-            unit[i] = (labels[i] - firsts[site[i]]) % units[site[i]]
+            s = 0  # few sites, and few breakpoints: a search and a division take longer
+            while s + 1 < len(firsts) and firsts[s + 1] <= labels[i]:
+                s += 1
+            number = labels[i] - firsts[s]
+            while number >= units[s]:
+                number -= units[s]
+            site[i], unit[i] = s, number
     return site, unit
 
 

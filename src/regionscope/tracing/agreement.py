@@ -55,7 +55,7 @@ def _infinite(argument: Any) -> bool:
 def tried_points(example: Tensor) -> Tensor:
     """Points to compare the network with the model at: the example's, and others at random but always the same."""
     noise = torch.randn((TRIED, *example.shape[1:]), generator=torch.Generator().manual_seed(0))
-    points = example[[i % len(example) for i in range(TRIED)]]
+    points = torch.cat([example[:TRIED]] * math.ceil(TRIED / len(example)))[:TRIED]
     return points + 0.1 * (1 + largest(example)) * noise.to(example)
 
 

@@ -221,9 +221,10 @@ class Ledger:
         first = len(self.facts)
         numbers = tuple(range(first, first + len(results)))
         step = Step(func, arguments, options, numbers, several=schema(func).several)
-        used = [self.facts[i] for i in sorted(step.used)]
-        layer = max([layer, *(fact.layer for fact in used if fact.live)])
-        forbidden = next((fact.forbidden for fact in used if fact.forbidden), "")
+        forbidden = ""
+        for fact in [self.facts[i] for i in sorted(step.used)]:
+            layer = max(layer, fact.layer) if fact.live else layer
+            forbidden = forbidden or fact.forbidden
         place = f"{place or func}{self.calling.where}"
         for tensor in results:
             self.facts[self.new(tensor, live=live, layer=layer, place=place)].forbidden = forbidden

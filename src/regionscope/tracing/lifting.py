@@ -334,14 +334,21 @@ def _multiplied(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [torch.matmul(x, y)]
 
 
-def _added_product(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
-    """addmm with rows that depend on the point and one row added to all, as in a dense layer."""
+def _added_product(step: Step, values: Values, shapes: Shapes, out: Tensor | None = None) -> list[Any] | None:
+    """addmm with rows that depend on the point and one row added to all, as in a dense layer; in given memory if so."""
     bias, rows, matrix = (step.named[name] for name in ("self", "mat1", "mat2"))
     if step.used & shapes.keys() != {rows.index} or rows == matrix or values[bias.index].dim() != 1:
         return None
     x, options = values[rows.index], {k: step.named[k] for k in ("beta", "alpha") if k in step.named}
-    made = aten.addmm.default(values[bias.index], x.flatten(0, -2), values[matrix.index], **options)
+    flat, columns = x.flatten(0, -2), values[matrix.index]
+    into = None if out is None else out.view(len(flat), columns.shape[1])
+    made = torch.addmm(values[bias.index], flat, columns, **options, out=into)
     return [made.view(*x.shape[:-1], made.shape[-1])]
+
+
+def lifted_into(step: Step, values: Values, shapes: Shapes, out: Tensor) -> list[Any] | None:
+    """The result of a step at n points in given memory (n, entries), if there is a way to have it there."""
+    return _added_product(step, values, shapes, out) if step.name == "addmm" else None
 
 
 def _multiplied_thrice(step: Step, values: Values, shapes: Shapes) -> list[Any]:

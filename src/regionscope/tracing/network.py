@@ -341,7 +341,7 @@ def piece(values: Tensor, breakpoints: tuple[float, ...]) -> Tensor:
 
 def as_rows(value: Tensor) -> Tensor:
     """What n points have of a value, (n, units), also if that is a number alone."""
-    return value[..., None].flatten(1)
+    return value if value.dim() == 2 else value[..., None].flatten(1)
 
 
 def _per_point(numbers: Tensor, x: Tensor) -> Tensor:

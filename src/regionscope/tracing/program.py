@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regionscope.machine import memory_told, threads_for
 from regionscope.tracing.lifting import Shape, lifted
-from regionscope.tracing.steps import Step, leaves
+from regionscope.tracing.steps import Step
 
 OnValue = Callable[[int, Tensor], Tensor | None]  # sees a value when it is made, and may give another in its place
 Act = Callable[[Step, Mapping[int, Any], Mapping[int, Shape]], list[Any]]  # what a step makes of values
@@ -173,7 +173,7 @@ class Program:
 
 def _recast_step(step: Step, dtype: torch.dtype) -> Step:
     """A step in another precision; most name none, and what is known of those stays known."""
-    if not any(isinstance(leaf, torch.dtype) for leaf in leaves([*step.arguments, *step.options.values()])):
+    if not any(isinstance(argument, torch.dtype) for argument in (*step.arguments, *step.options.values())):
         return step
     return replace(step, **{part: _recast(getattr(step, part), dtype) for part in ("arguments", "options")})
 
