@@ -75,8 +75,7 @@ class Work(NamedTuple):
     rows: Array  # (k,): the units that are looked at,
     went: Array  # (2P, k): their o and their shares u of e, or e itself
     apart: Array  # (P, k): their e
-    unit: Array  # (k,): the units of the layer before that are open at some vertex,
-    kept: Array  # (k,): which of those that were looked at they are,
+    unit: Array  # (k,): the units of the layer before that were looked at,
     shared: Array  # (k,): their parts of c,
     came: Array  # (2P, k): their o and u, or e
     even: Array  # (P, P): E
@@ -120,7 +119,7 @@ def _fill_extremes(centres, spokes, size, widths, layers, roundings, found):
     P, k, dtype = spokes.shape[1], TOGETHER * (widths.max() // TOGETHER + 1), centres.dtype
     work = Work(
         np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, np.int64), np.zeros((2 * P, k), dtype),
-        np.zeros((P, k), dtype), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, dtype),
+        np.zeros((P, k), dtype), np.zeros(k, np.int64), np.zeros(k, dtype),
         np.zeros((2 * P, k), dtype), np.zeros((P, P), dtype), np.zeros(P, np.int64), np.zeros((k, k), dtype),
     )  # fmt: skip
     reach = np.empty(spokes.shape[2], dtype)
@@ -136,7 +135,7 @@ def _fill_extremes(centres, spokes, size, widths, layers, roundings, found):
             low, high = found.low[q, unit:after], found.high[q, unit:after]
             low[:] = work.value[:inputs]
             high[:] = work.value[:inputs]
-            opened, switched, radius, doubtful = _leave(work, count, switched, low, high)
+            switched, radius, doubtful = _leave(work, count, switched, low, high)
             found.doubtful[q] |= doubtful
             if layer + 1 < len(widths):
                 outputs = widths[layer + 1]
@@ -144,8 +143,9 @@ def _fill_extremes(centres, spokes, size, widths, layers, roundings, found):
                 weights = layers.weights[weight : weight + inputs * outputs].reshape(inputs, outputs)
                 biases, lengths = layers.biases[start:stop], layers.lengths[start:stop]
                 last = layer + 2 == len(widths)
-                count, error = _choose(work, opened, radius, error, weights, biases, lengths, roundings, last)
-                _multiply(work, weights, opened, count, P + min(P, switched))
+                terms = count
+                count, error = _choose(work, terms, radius, error, weights, biases, lengths, roundings, last)
+                _multiply(work, weights, terms, count, P + min(P, switched))
                 unit, weight = after, weight + inputs * outputs
 
 
@@ -178,9 +178,9 @@ def _enter(work, centre, spokes, reach, error):
 def _leave(work, count, switched, low, high):
     """What leaves the units that are looked at; the extremes of those that may switch.
 
-    How many are open somewhere, how many have switched by now, the radius R, and whether a sign is doubtful.
+    How many have switched by now, the radius R, and whether a sign is doubtful.
     """
-    P, opened, before, doubtful = len(work.even), 0, min(switched, len(work.even)), False
+    P, before, doubtful = len(work.even), min(switched, len(work.even)), False
     went, apart = work.went, work.apart
     _fill_apart(work, count, switched)
     for a in range(count):
@@ -193,9 +193,9 @@ def _leave(work, count, switched, low, high):
                 least, most = min(least, c - o), max(most, c + o)
             low[i], high[i] = least, most
             doubtful |= 0 < work.slack[i] >= min(abs(least), abs(most))
-            if most <= 0:
-                continue
-            if least <= 0:
+            if most <= 0:  # closed: nothing leaves it
+                went[: P + before, a], apart[:, a], v = 0, 0, 0
+            elif least <= 0:
                 for p in range(P):
                     c, o = v + apart[p, a], went[p, a]
                     up, down = max(c + o, 0), max(c - o, 0)
@@ -205,12 +205,11 @@ def _leave(work, count, switched, low, high):
                 went[P : P + before, a] = 0
                 v = 0
                 if switched < P:
-                    work.maker[switched] = opened
+                    work.maker[switched] = a
                 switched += 1
-        work.unit[opened], work.shared[opened], work.kept[opened] = i, v, a
-        opened += 1
-    farthest = _hand_on(work, opened, before, switched)
-    return opened, switched, LONGER * np.sqrt(farthest), doubtful
+        work.unit[a], work.shared[a] = i, v
+    farthest = _hand_on(work, count, before, switched)
+    return switched, LONGER * np.sqrt(farthest), doubtful
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
@@ -230,14 +229,14 @@ def _fill_apart(work, count, switched):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _hand_on(work, opened, before, switched):
-    """Write down what leaves the units that are open; the largest squared distance of a vertex from c."""
+def _hand_on(work, count, before, switched):
+    """Write down what leaves the units that were looked at; the largest squared distance of a vertex from c."""
     P, farthest = len(work.even), np.zeros(1, work.came.dtype)[0]
     for p in range(P):
         went, apart, came = work.went[p], work.apart[p], work.came[p]
         ahead, behind = farthest * 0, farthest * 0
-        for m in range(opened):
-            o, e = went[work.kept[m]], apart[work.kept[m]]
+        for m in range(count):
+            o, e = went[m], apart[m]
             came[m] = o
             ahead += (e + o) ** 2
             behind += (e - o) ** 2
@@ -245,16 +244,16 @@ def _hand_on(work, opened, before, switched):
     for s in range(P if switched > P else switched):
         shares, came = work.apart[s] if switched > P else work.went[P + s], work.came[P + s]
         if switched > P or s < before:
-            for m in range(opened):
-                came[m] = shares[work.kept[m]]
+            for m in range(count):
+                came[m] = shares[m]
         else:
-            came[:opened] = 0
+            came[:count] = 0
             came[work.maker[s]] = 1
     return farthest
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _choose(work, opened, radius, error, weights, biases, lengths, roundings, last):
+def _choose(work, terms, radius, error, weights, biases, lengths, roundings, last):
     """The c of the next layer, how many of its units are looked at, and how much its values are rounded.
 
     In the last layer only those that may switch are looked at.
@@ -262,12 +261,19 @@ def _choose(work, opened, radius, error, weights, biases, lengths, roundings, la
     inputs, outputs = weights.shape
     eps, square = roundings * np.finfo(weights.dtype).eps, radius**2
     work.value[:outputs] = biases
-    for j in range(opened):
-        h, row = work.shared[j], weights[work.unit[j]]
-        square += h * h
+    value, unit, shared = work.value, work.unit, work.shared
+    for j in range(terms):
+        square += shared[j] * shared[j]
+    for j in range(0, terms - 3, 4):
+        h0, h1, h2, h3 = shared[j], shared[j + 1], shared[j + 2], shared[j + 3]
+        w0, w1, w2, w3 = weights[unit[j]], weights[unit[j + 1]], weights[unit[j + 2]], weights[unit[j + 3]]
         for i in range(outputs):
-            work.value[i] += h * row[i]
-    error = eps * np.sqrt(square) + error * np.sqrt(opened / inputs)
+            value[i] += h0 * w0[i] + h1 * w1[i] + h2 * w2[i] + h3 * w3[i]
+    for j in range(terms - terms % 4, terms):
+        h, row = shared[j], weights[unit[j]]
+        for i in range(outputs):
+            value[i] += h * row[i]
+    error = eps * np.sqrt(square) + error * np.sqrt(terms / inputs)
     count = 0
     for i in range(outputs):
         slack = lengths[i] * error + (eps * abs(biases[i]) if lengths[i] > 0 else 0.0)
@@ -279,20 +285,20 @@ def _choose(work, opened, radius, error, weights, biases, lengths, roundings, la
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _multiply(work, weights, opened, count, columns):
+def _multiply(work, weights, terms, count, columns):
     """The parts of the units that are looked at, four terms of two columns at a time."""
-    terms, wide, rows = 4 * (-(-opened // 4)), TOGETHER * (-(-count // TOGETHER)), work.rows
-    for j in range(opened):
+    whole, wide, rows = 4 * (-(-terms // 4)), TOGETHER * (-(-count // TOGETHER)), work.rows
+    for j in range(terms):
         row, picked = weights[work.unit[j]], work.picked[j]
         for a in range(count):
             picked[a] = row[rows[a]]
-    work.picked[opened:terms, :wide] = 0
-    work.came[:columns, opened:terms] = 0
+    work.picked[terms:whole, :wide] = 0
+    work.came[:columns, terms:whole] = 0
     for p in range(0, columns - 1, 2):
         x, y, s, t = work.came[p], work.came[p + 1], work.went[p, :wide], work.went[p + 1, :wide]
         s[:] = 0
         t[:] = 0
-        for j in range(0, terms, 4):
+        for j in range(0, whole, 4):
             x0, x1, x2, x3, y0, y1, y2, y3 = x[j], x[j + 1], x[j + 2], x[j + 3], y[j], y[j + 1], y[j + 2], y[j + 3]
             w0, w1, w2, w3 = work.picked[j], work.picked[j + 1], work.picked[j + 2], work.picked[j + 3]
             for a in range(wide):
@@ -301,7 +307,7 @@ def _multiply(work, weights, opened, count, columns):
     if columns % 2:
         x, s = work.came[columns - 1], work.went[columns - 1, :wide]
         s[:] = 0
-        for j in range(terms):
+        for j in range(whole):
             xj, wj = x[j], work.picked[j]
             for a in range(wide):
                 s[a] += xj * wj[a]

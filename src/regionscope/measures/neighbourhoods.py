@@ -128,10 +128,11 @@ class Bundle:
     def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Extent]:
         """Every site at the vertices x ± r v_p, and perhaps x; those `watched` in float64 if rounding may matter."""
         P, some = self.frames.shape[1], self.points[watched]
-        if len(some) and (self.passage.layers or _roundings(radius, some) < COARSE):
-            values: Iterable[Tensor] = (v for _, v in self.precisely(watched, radius).embedded(radius))
-        else:
-            values = repeat(torch.empty(0))
+        values: Iterable[Tensor] = repeat(torch.empty(0))
+        if len(some) and _roundings(radius, some) < COARSE:
+            values = (v for _, v in self.precisely(watched, radius).embedded(radius))
+        elif len(some) and self.passage.layers:
+            values = (v.double() for _, v in self.chosen(watched).embedded(radius))
         if self.passage.layers:
             ends = zip(*self.told(radius), strict=True)
             for site, (low, high), near in zip(self.passage.sites, ends, values, strict=False):
