@@ -22,7 +22,7 @@ HOUSE = {
     "progress": "",
     "tracing": "undisturbed schemas steps calls activations decompositions lifting program operations network ledger"
     " recording forward agreement trace given",
-    "geometry": "predicates patterns planes pieces rounding laws modular grids rational traversals tournaments rows"
+    "geometry": "traversals predicates patterns planes pieces rounding laws modular grids rational tournaments rows"
     " bases adjoints kernels lineage complexes slopes filters settling budget standings summed swept spilled sweep"
     " stitching subdivision forecasts segments maps decision stored cells line_cells plane_cells checks certificates",
     "measures": "draws classification tangents noise good directions routes krylov cones penalties crosspolytopes"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regionscope.geometry import traversals
 from regionscope.geometry.predicates import words
 from regionscope.tracing.network import Network, Site, Tournament
 from regionscope.types import Bools, Indices, Ints, Words
@@ -74,11 +75,7 @@ class PatternBlock:
         common = np.bitwise_and.reduce(patterns, axis=0)
         differs = (np.bitwise_or.reduce(patterns, axis=0) ^ common).view(np.uint8)
         varying = np.flatnonzero(np.unpackbits(differs, bitorder="little"))
-        bits = np.empty((len(patterns), -(-len(varying) // 8)), np.uint8)
-        for rows in _some_rows(len(patterns), 64 * len(common)):
-            each = np.unpackbits(patterns[rows].view(np.uint8), axis=1, bitorder="little")
-            bits[rows] = np.packbits(each[:, varying], axis=1, bitorder="little")
-        return PatternBlock(common, varying, bits)
+        return PatternBlock(common, varying, traversals.chosen_bits(patterns, varying))
 
     @staticmethod
     def differing(common: Words, numbers: Indices, bits: Bools) -> "PatternBlock":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regionscope.types import Bools, Floats
+from regionscope.types import Bools, Floats, Indices
 
 LEAST = (1 << 22) + 1  # floats: so large that they are no part of the heap, which would keep holes where arrays were
 LARGE = 1 << 21  # bytes of an array that is no part of the heap
@@ -61,6 +61,12 @@ class Rows:
         """A copy of a table."""
         made = Rows(*table.shape)
         made.table(len(table))[:] = table
+        return made
+
+    def chosen(self, rows: Indices) -> "Rows":
+        """A copy of some rows."""
+        made, last = Rows(len(rows), self.width), int(rows.max(initial=-1)) + 1
+        np.take(self.table(last), rows, axis=0, out=made.table(len(rows)), mode="clip")  # "raise" makes another copy
         return made
 
     @property

@@ -351,7 +351,7 @@ class Swept:
             among = None if advanced and self._done is None else self.among  # there may be fewer
             part.summed = replace(self.summed, parted=True, among=among)
         part.vertices = len(vertices)
-        part.state = [Rows.of(rows.table(self.vertices)[vertices]) for rows in self.state]
+        part.state = [rows.chosen(vertices) for rows in self.state]
         part.doubt, part.lineage = self.doubt[vertices], self.lineage.part(cells)
         part._standings = self._standings.of(vertices)
         part._moved = None if self._moved is None else self._moved[vertices]

@@ -21,6 +21,18 @@ def cell_bits(above, cells, origin, face):
 
 
 @njit(cache=True, nogil=True)
+def chosen_bits(words, numbers):
+    """The bits with these numbers of each row, packed into bytes, the first lowest."""
+    found, places = np.zeros((len(words), (len(numbers) + 7) // 8), np.uint8), numbers.astype(np.uint64)
+    low, one = np.uint64(63), np.uint64(1)
+    for row in range(len(words)):
+        for i in range(len(places)):
+            bit = (words[row, places[i] >> np.uint64(6)] >> (places[i] & low)) & one
+            found[row, i >> 3] |= np.uint8(bit << np.uint64(i & 7))
+    return found
+
+
+@njit(cache=True, nogil=True)
 def inherit(bits, old, parents):
     """Give new rows the bits that either of their parents has."""
     for v in range(old, len(bits)):
