@@ -59,10 +59,10 @@ class DenseChain:
         found: dict[int, Tensor] = {}
 
         def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-            found[number] = tangents.permute(1, 2, 0)
+            found[number] = tangents
 
         self.route.follow(x, visit)
-        tangents = torch.cat([found[number] for number in range(len(found))], dim=1)  # (n, units, r)
+        tangents = torch.cat([found[number] for number in range(len(found))], dim=2).transpose(0, 1)  # (n, r, units)
         zeros = [torch.zeros_like(shift[:1]) for shift in noise]
         stood = torch.cat([z > 0 for z in self.values(x, zeros)], dim=2)[0]
         stands = torch.cat([z > shift for z, shift in zip(values, noise, strict=True)], dim=2).transpose(0, 1)
@@ -100,10 +100,10 @@ def _squares_of(
 ) -> Tensor:
     """The squared gradient norms (n, draws, units) of all units, one layer after another.
 
-    `tangents` (n, units, r) are those without noise, where the open units are `stood` (n, units); `stands` (n, draws,
+    `tangents` (n, r, units) are those without noise, where the open units are `stood` (n, units); `stands` (n, draws,
     units) are the open ones in every draw.
     """
-    flat = np.concatenate([layer.weights.T.ravel() for layer in layers])
+    flat = np.concatenate([layer.weights.ravel() for layer in layers])
     squares = torch.empty(stands.shape, dtype=tangents.dtype)
     at_once = -(-len(stands) // (4 * torch.get_num_threads()))
     parts = zip(*(a.contiguous().split(at_once) for a in (tangents, stood, stands, squares)), strict=True)
@@ -118,32 +118,29 @@ def _squares_of(
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _fill_squares(tangents, stood, stands, squares, widths, weights):
-    """Fill in `squares`. The weights (outputs, inputs) of all layers lie one after another."""
+    """Fill in `squares`. The weights (inputs, outputs) of all layers lie one after another."""
     n, draws, units = stands.shape
-    before, widest, dtype = units - widths[-1], widths.max(), tangents.dtype
-    place, own = np.empty(before, np.int64), np.empty(units, dtype)
+    r, before, widest, dtype = tangents.shape[1], units - widths[-1], widths.max(), tangents.dtype
+    place, own, every = np.empty(before, np.int64), np.empty(units, dtype), np.arange(r)
     ends = np.zeros(len(widths), np.int64)  # how many units before a layer switch in some draw
     shares, further = np.empty((before, widest), dtype), np.empty((before, widest), dtype)  # V
-    kept, packed = np.empty((len(widths), widest), np.int64), np.empty((len(widths), widest * widest), dtype)
-    counts, behind_open = np.zeros(len(widths), np.int64), np.empty(before * widest, dtype)
-    used, mixed, size = np.empty(before, np.int64), np.empty(widest, dtype), np.empty(widest, dtype)
+    open_now, used = np.empty(widest, np.int64), np.empty(before, np.int64)
+    mixed, size = np.empty(widest, dtype), np.empty(widest, dtype)
     for q in range(n):
         rows = tangents[q]
-        for u in range(units):
-            own[u] = (rows[u] * rows[u]).sum()
-        chosen = _switching_units(stood[q], stands[q], place, ends, kept, counts, widths)
-        columns = rows[chosen]
+        own[:] = 0
+        for row in rows:
+            for u in range(units):
+                own[u] += row[u] * row[u]
+        chosen = _switching_units(stood[q], stands[q], place, ends, widths)
+        chosen_rows = _columns(rows, chosen)
+        columns = chosen_rows.T.copy()
         among, across = np.empty((len(chosen), len(chosen)), dtype), np.empty((len(chosen), units), dtype)
-        _scalar_products(columns, columns, among)
-        start, weight = 0, 0
+        _combine(columns, every, chosen_rows, among, 0, len(chosen))
+        start = 0
         for layer in range(len(widths)):
             stop = start + widths[layer]
-            _scalar_products(columns[: ends[layer]], rows[start:stop], across[: ends[layer], start:stop])
-            if layer + 1 < len(widths):
-                after = weight + widths[layer] * widths[layer + 1]
-                matrix = weights[weight:after].reshape(widths[layer + 1], widths[layer])
-                _pack(matrix, kept[layer, : counts[layer]], packed[layer])
-                weight = after
+            _combine(columns[: ends[layer]], every, rows, across, start, stop)
             start = stop
         for draw in range(draws):
             opened, found = stands[q, draw], squares[q, draw]
@@ -151,40 +148,35 @@ def _fill_squares(tangents, stood, stands, squares, widths, weights):
             count, start, weight = 0, 0, 0
             for layer in range(len(widths) - 1):
                 inputs, outputs, stop = widths[layer], widths[layer + 1], start + widths[layer]
-                matrix = weights[weight : weight + inputs * outputs].reshape(outputs, inputs)
+                matrix = weights[weight : weight + inputs * outputs].reshape(inputs, outputs)
                 if count > 0:
-                    some = kept[layer, : counts[layer]]
-                    behind = _pack(shares[:count], some, behind_open)
-                    for a in range(len(some)):
-                        if not opened[start + some[a]]:
-                            behind[:, a] = 0
-                    through = packed[layer, : outputs * len(some)].reshape(outputs, len(some))
-                    _scalar_products(behind, through, further)
+                    terms = 0
+                    for i in range(inputs):
+                        open_now[terms] = i
+                        terms += opened[start + i]
+                    _combine(shares[:count], open_now[:terms], matrix, further, 0, outputs)
                 for u in range(start, stop):
                     if opened[u] != stood[q, u]:
                         used[count] = place[u]
                         sign = 1 if opened[u] else -1
                         for i in range(outputs):
-                            further[count, i] = sign * matrix[i, u - start]
+                            further[count, i] = sign * matrix[u - start, i]
                         count += 1
                 shares, further = further, shares
                 start, weight = stop, weight + inputs * outputs
                 square = found[start : start + outputs]
-                _add_up(square, own[start:], shares[:count], used, among, across[:, start:], mixed, size)
+                _add_up(square, own[start:], shares[:count], used, among, across, start, mixed, size)
                 for i in range(outputs):
                     if size[i] > CANCELS * square[i]:
-                        square[i] = _written_out(rows[start + i], columns, used[:count], shares[:count, i])
+                        square[i] = _written_out(rows[:, start + i], columns, used[:count], shares[:count, i])
 
 
 @njit(cache=True, nogil=True)
-def _switching_units(stood, stands, place, ends, kept, counts, widths):
-    """The units of all layers but the last that switch in some draw; their places among these, and how many before.
-
-    Of every layer those are kept that are open in some draw.
-    """
+def _switching_units(stood, stands, place, ends, widths):
+    """The units of all layers but the last that switch in some draw; their places among these, and how many before."""
     chosen, count, start = np.empty(len(place), np.int64), 0, 0
     for layer in range(len(widths) - 1):
-        ends[layer], counts[layer] = count, 0
+        ends[layer] = count
         for u in range(start, start + widths[layer]):
             switches = False
             for draw in range(len(stands)):
@@ -192,59 +184,64 @@ def _switching_units(stood, stands, place, ends, kept, counts, widths):
             if switches:
                 place[u], chosen[count] = count, u
                 count += 1
-            if switches or stood[u]:
-                kept[layer, counts[layer]] = u - start
-                counts[layer] += 1
         start += widths[layer]
     ends[-1] = count
     return chosen[:count]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-def _scalar_products(first, second, found):
-    """Of all rows of two matrices, four times two at a time."""
-    n, m, r = len(first), len(second), first.shape[1]
-    zero = np.zeros(1, first.dtype)[0]
-    for a in range(0, n, 4):
-        a1, a2, a3 = min(a + 1, n - 1), min(a + 2, n - 1), min(a + 3, n - 1)
-        p0, p1, p2, p3 = first[a], first[a1], first[a2], first[a3]
-        for b in range(0, m, 2):
-            b1 = min(b + 1, m - 1)
-            x, y = second[b], second[b1]
-            s0, s1, s2, s3, t0, t1, t2, t3 = zero, zero, zero, zero, zero, zero, zero, zero
-            for j in range(r):
-                s0 += p0[j] * x[j]
-                s1 += p1[j] * x[j]
-                s2 += p2[j] * x[j]
-                s3 += p3[j] * x[j]
-                t0 += p0[j] * y[j]
-                t1 += p1[j] * y[j]
-                t2 += p2[j] * y[j]
-                t3 += p3[j] * y[j]
-            found[a, b], found[a1, b], found[a2, b], found[a3, b] = s0, s1, s2, s3
-            found[a, b1], found[a1, b1], found[a2, b1], found[a3, b1] = t0, t1, t2, t3
-
-
 @njit(cache=True, nogil=True)
-def _pack(matrix, kept, packed):
-    """Some of the columns of a matrix, in an array that is filled from its beginning."""
-    found = packed[: len(matrix) * len(kept)].reshape(len(matrix), len(kept))
+def _columns(matrix, chosen):
+    """Some of the columns of a matrix."""
+    found = np.empty((len(matrix), len(chosen)), matrix.dtype)
     for i in range(len(matrix)):
-        for a in range(len(kept)):
-            found[i, a] = matrix[i, kept[a]]
+        for a in range(len(chosen)):
+            found[i, a] = matrix[i, chosen[a]]
     return found
 
 
+@njit(cache=True, nogil=True, fastmath=True)
+def _combine(factors, chosen, rows, found, start, stop):
+    """Sums of the chosen rows, each times its entry of `factors` (sums, rows), from one column to another.
+
+    Four rows in two sums at a time.
+    """
+    whole = len(chosen) - len(chosen) % 4
+    for a in range(0, len(factors) - 1, 2):
+        x, y, s, t = factors[a], factors[a + 1], found[a][start:stop], found[a + 1][start:stop]
+        s[:] = 0
+        t[:] = 0
+        for j in range(0, whole, 4):
+            j0, j1, j2, j3 = chosen[j], chosen[j + 1], chosen[j + 2], chosen[j + 3]
+            x0, x1, x2, x3, y0, y1, y2, y3 = x[j0], x[j1], x[j2], x[j3], y[j0], y[j1], y[j2], y[j3]
+            w0, w1, w2, w3 = rows[j0][start:stop], rows[j1][start:stop], rows[j2][start:stop], rows[j3][start:stop]
+            for i in range(len(s)):
+                s[i] += x0 * w0[i] + x1 * w1[i] + x2 * w2[i] + x3 * w3[i]
+                t[i] += y0 * w0[i] + y1 * w1[i] + y2 * w2[i] + y3 * w3[i]
+        for j in chosen[whole:]:
+            xj, yj, w = x[j], y[j], rows[j][start:stop]
+            for i in range(len(s)):
+                s[i] += xj * w[i]
+                t[i] += yj * w[i]
+    if len(factors) % 2:
+        x, s = factors[len(factors) - 1], found[len(factors) - 1][start:stop]
+        s[:] = 0
+        for j in chosen:
+            xj, w = x[j], rows[j][start:stop]
+            for i in range(len(s)):
+                s[i] += xj * w[i]
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _add_up(square, own, shares, used, among, across, mixed, size):
+def _add_up(square, own, shares, used, among, across, start, mixed, size):
     """|t|^2 + v (2 U t + U U v) of every unit, and how large the sum would be if nothing cancelled."""
     count, outputs = len(shares), len(square)
     for i in range(outputs):
         square[i] = size[i] = own[i]
     for a in range(count):
         s, v = used[a], shares[a]
+        product = across[s][start:]
         for i in range(outputs):
-            mixed[i] = 2 * across[s, i]
+            mixed[i] = 2 * product[i]
         for b in range(a):
             other, scalar = shares[b], 2 * among[s, used[b]]
             for i in range(outputs):
