@@ -218,15 +218,18 @@ class Swept:
             ties = ties if bits is None else _with_bits(ties, bits, n)
         kernels.classify(vertices, rule, ties, opened)
         if opened.any() and (constant := self._constant_units(boundaries, vertices, rule)) is not None:
-            ties = _with_bits(ties, constant[0], n)
+            fixed, above, below = constant
+            ties = _with_bits(ties, fixed, n)
             kernels.classify(vertices, rule, ties, opened)
-            vertices.above[:n] |= constant[1]
+            vertices.above[:n] |= above
+            vertices.below[:n] |= below
         return Cut(boundaries, n, rows, vertices, rule, ties, opened), following
 
     def _constant_units(
         self, boundaries: Boundaries, vertices: kernels.Vertices, rule: kernels.Rule
-    ) -> tuple[Words, Words] | None:
-        """The boundaries whose units are constant wherever the sweep goes, and those that these are above, packed.
+    ) -> tuple[Words, Words, Words] | None:
+        """The boundaries whose units are constant wherever the sweep goes, those that these are above, and those that
+        they are proved to be below, packed.
 
         One look decides for all vertices: blank pixels would have exact arithmetic settle the same sign at each.
         """
@@ -245,7 +248,8 @@ class Swept:
             signs = self.judge.constant_sides(boundaries, (rule.labels[opened] - boundaries.first).astype(np.int64))
             above[opened] = above[opened] if signs is None else signs
             self.judge.count(boundaries, len(opened), len(opened) if signs is None else 0)
-        return packed_bits(fixed[None]), packed_bits((fixed & above)[None])
+        below = fixed & ~above & (z < -bounds[0])
+        return packed_bits(fixed[None]), packed_bits((fixed & above)[None]), packed_bits(below[None])
 
     def _first_slopes(self, part: Program, law: Law) -> tuple[Floats, Floats]:
         """How fast the input, as its units see it, and the first state change along the plane.

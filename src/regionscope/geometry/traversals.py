@@ -186,12 +186,17 @@ def play(won, start, above, first, second, larger):
 
 @njit(cache=True, nogil=True)
 def play_constants(told, start, over, under, first, second):
-    """What constant, or none, the winners are: of equals, if either is a constant both are."""
+    """What constant, or none, the winners are: of equals, if either is a constant both are.
+
+    Of two constants that are on no side of each other, and not known to be equal, nobody knows who has won.
+    """
     for row in range(len(told)):
         for i in range(len(first)):
             a, b = told[row, first[i]], told[row, second[i]]
-            if not over[row, i] and (under[row, i] or a < 0):
+            if under[row, i]:
                 a = b
+            elif not over[row, i]:
+                a = b if a < 0 else (a if b < 0 or a == b else -1)
             told[row, start + i] = a
 
 
