@@ -38,8 +38,7 @@ from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
 VERTEX, EDGE, HALF_EDGE, CELL = range(4)
-OTHERS = {"xy": VERTEX, "label": EDGE, "rivals": EDGE, "rim": EDGE, "apart": EDGE, "start": CELL, "source": CELL}
-ROWS = tuple(OTHERS.get(name, HALF_EDGE) for name in kernels.Mesh._fields)  # what the rows of each array are
+ROWS = (VERTEX, *[HALF_EDGE] * 4, *[EDGE] * 4, CELL, CELL)  # what the rows of each array of a mesh are, in its order
 
 
 class Subdivision:
