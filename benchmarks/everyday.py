@@ -36,7 +36,7 @@ def record(model: Model, points: Tensor) -> float:
 
 
 def planned(net: rs.Network, x: Tensor) -> Plan:
-    return planned_measures(net, x, {name: rs.MEASURES[name].defaults for name in usual_measures()}, seconds=60.0)
+    return planned_measures(net, x, {name: rs.MEASURES[name].defaults for name in usual_measures(net)}, seconds=60.0)
 
 
 def measure_cnn() -> None:

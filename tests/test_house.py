@@ -25,7 +25,7 @@ HOUSE = {
     "geometry": "traversals predicates patterns planes pieces rounding laws modular grids rational tournaments rows"
     " bases adjoints kernels lineage complexes slopes filters settling budget standings summed swept spilled sweep"
     " stitching subdivision forecasts segments maps decision stored cells line_cells plane_cells checks certificates",
-    "measures": "draws classification tangents noise good directions routes krylov cones penalties crosspolytopes"
+    "measures": "draws classification tangents noise pools good directions routes krylov cones penalties crosspolytopes"
     " neighbourhoods switches complexity expected deformation crossings confirmations region_count comparison rank"
     " variation distance attacks robustness costs table plans",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
@@ -74,6 +74,9 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
             path_of = ROOT.joinpath(*parts)
             if not path_of.with_suffix(".py").exists() and not (path_of / "__init__.py").exists():
                 parts = parts[:-1]
+            if not parts:
+                assert name.name == "__version__", f"{path.name} imports {name.name} without its file"
+                continue
             if len(parts) == 1 and HOUSE[parts[0]]:
                 parts = [*parts, "__init__"]
             yield ".".join(parts), node not in tree.body
@@ -89,6 +92,13 @@ def modules() -> dict[str, Path]:
 def test_a_file_imports_only_what_comes_before_it(name: str) -> None:
     for other, late in imports(modules()[name]):
         assert place(other) < place(name) or (late and other in LATE), f"{name} imports {other}"
+
+
+def test_only_the_command_line_imports_the_library_as_a_whole() -> None:
+    for name, path in modules().items():
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)]
+        taken = {alias.name for node in nodes for alias in node.names if alias.name.split(".")[0] == "regionscope"}
+        assert taken <= ({"regionscope"} if name.startswith("cli.") else set()), f"{name} imports {', '.join(taken)}"
 
 
 def test_the_explorer_knows_runs_and_geometry_not_how_to_train() -> None:

@@ -23,8 +23,9 @@ class Estimate:
     as `f"{estimate:.3f}"` is for both.
 
     `exact` says that the number at each point has no error of its own; otherwise `point_stderr` is that error, if it
-    can be told. `quantity` says what the number is. `tensor` is the mean with its gradients, if asked for; copies and
-    pickles have it without.
+    can be told, and `resolution` the part of it that may be on one side at all points: no mean makes that less.
+    `quantity` says what the number is. `tensor` is the mean with its gradients, if asked for; copies and pickles have
+    it without.
     """
 
     name: str
@@ -35,9 +36,11 @@ class Estimate:
     point_stderr: NDArray[np.float64] | None = None  # (n,)
     per_unit: NDArray[Any] | None = None  # (n, units), if asked for
     tensor: Tensor | None = field(default=None, repr=False)
+    resolution: NDArray[np.float64] | None = None  # (n,)
     drawn_together: bool = False  # the points share what was drawn: their spread does not tell the error of the mean
 
-    POINTWISE: ClassVar[tuple[str, ...]] = ("per_point", "per_layer", "point_stderr", "per_unit")  # with a row a point
+    # with a row a point
+    POINTWISE: ClassVar[tuple[str, ...]] = ("per_point", "per_layer", "point_stderr", "per_unit", "resolution")
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"tensor": None if self.tensor is None else self.tensor.detach()}
@@ -62,7 +65,8 @@ class Estimate:
         if self.drawn_together or not np.isfinite(self.per_point).all():
             return float("nan")
         if self.n > 1:
-            return float(self.per_point.std(ddof=1) / np.sqrt(self.n))
+            shared = 0.0 if self.resolution is None else float(self.resolution.mean())
+            return float(np.hypot(self.per_point.std(ddof=1) / np.sqrt(self.n), shared))
         return float("nan") if self.point_stderr is None else float(self.point_stderr[0])
 
     @property
@@ -158,8 +162,7 @@ class Share(Estimate):
 
     @property
     def _number(self) -> str:
-        low, high = self.interval()
-        return f"{self.mean:.3g} ({low:.3g} to {high:.3g} at 95 %)"
+        return with_interval(self.mean, *self.interval())
 
     def to_dict(self) -> dict[str, Any]:
         """With the interval at 95 %."""
@@ -188,6 +191,15 @@ def wilson_interval(share: float, n: int, deviations: float) -> tuple[float, flo
     weight = deviations**2 / n
     centre, half = share + weight / 2, math.sqrt(weight * share * (1 - share) + weight**2 / 4)
     return max(0.0, (centre - half) / (1 + weight)), min(1.0, (centre + half) / (1 + weight))
+
+
+def with_interval(share: float, low: float, high: float) -> str:
+    """A share and its interval.
+
+    >>> with_interval(0.5, 0.2366, 0.7634)
+    '0.5 (0.237 to 0.763 at 95 %)'
+    """
+    return f"{share:.3g} ({low:.3g} to {high:.3g} at 95 %)"
 
 
 def with_error(value: float, error: float) -> str:

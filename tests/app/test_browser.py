@@ -76,25 +76,33 @@ def test_hovering_tells_of_the_region_under_the_cursor(look: Callable[..., Looke
     told.get_by_text("its unit").wait_for()
     header, arrays = read_block(looker.blocks[-1][1]())
     window = looker.page.evaluate("document.querySelector('figure .window').textContent")
-    half = float(window.split()[1]) / 2  # shown: width × height
-    place = np.array([0.4, 0.6]) * 2 * half - half - [header["window"]["x"], header["window"]["y"]]
-    cell = cell_at(arrays, place / header["window"]["scale"])
-    area = float(arrays["area"][cell]) * header["window"]["scale"] ** 2
+    size = np.array(window.split()[1::2], float)  # shown: width × height
+    scale = header["window"]["scale"]
+    place = (np.array([-0.1, 0.1]) * size - [header["window"]["x"], header["window"]["y"]]) / scale
+    cell = cell_at(arrays, place)
+    area = float(arrays["area"][cell]) * scale**2
     words = dict(zip(told.locator("dt").all_inner_texts(), told.locator("dd").all_inner_texts(), strict=True))
     assert float(words["area"].replace(",", "")) == pytest.approx(area, rel=0.01)
     assert words["class"] == header["classes"][arrays["class"][cell]]
-    assert words["its unit"].endswith(")") and float(words["nearest boundary"]) >= 0
+    nearest = distances_to_sides(arrays, cell, place).min() * scale
+    assert float(words["nearest boundary"]) == pytest.approx(nearest, abs=0.002 * size[0])  # a pixel or so
+    assert words["its unit"].endswith(")")
 
 
 def cell_at(arrays: dict[str, Any], place: Any) -> int:
     """The convex cell that has a place on the left of all its sides."""
-    for cell, (start, end) in enumerate(zip(arrays["offsets"][:-1], arrays["offsets"][1:], strict=True)):
-        corners = arrays["vertices"][arrays["corners"][start:end]].astype(np.float64)
-        sides = np.roll(corners, -1, axis=0) - corners
-        ways = place - corners
-        if np.all(sides[:, 0] * ways[:, 1] - sides[:, 1] * ways[:, 0] >= 0):
+    for cell in range(len(arrays["offsets"]) - 1):
+        if np.all(distances_to_sides(arrays, cell, place) >= 0):
             return cell
     raise AssertionError(f"no cell holds {place}")
+
+
+def distances_to_sides(arrays: dict[str, Any], cell: int, place: Any) -> Any:
+    """How far a place is to the left of each side of a cell."""
+    start, end = arrays["offsets"][cell : cell + 2]
+    corners = arrays["vertices"][arrays["corners"][start:end]].astype(np.float64)
+    sides, ways = np.roll(corners, -1, axis=0) - corners, place - corners
+    return (sides[:, 0] * ways[:, 1] - sides[:, 1] * ways[:, 0]) / np.linalg.norm(sides, axis=1)
 
 
 def test_three_images_make_a_plane(look: Callable[..., Looker], url: str) -> None:
@@ -338,8 +346,14 @@ def test_a_picture_of_the_page_is_small_enough_for_the_readme(look: Callable[...
         file = Path(os.environ.get("REGIONSCOPE_SCREENSHOT", tmp_path / "explorer.png"))
         with Image.open(io.BytesIO(looker.page.screenshot(full_page=True))) as picture:
             picture.convert("RGB").quantize(128).save(file, optimize=True)
+        box = looker.page.locator("canvas[role=application]").first.bounding_box()
         looker.page.goto("about:blank")
-    assert 20_000 < file.stat().st_size < 300_000
+    assert file.stat().st_size < 300_000
+    with Image.open(file) as kept:
+        x, y = round(box["x"]), round(box["y"])
+        plane = kept.convert("RGB").crop((x, y, x + round(box["width"]), y + round(box["height"])))
+    colours = np.unique(np.asarray(plane).reshape(-1, 3), axis=0)
+    assert len(colours) > 50, "regions, boundaries and images, not an empty canvas"
 
 
 def _picker_faults(page: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -68,8 +69,12 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("measure net.safetensors --points x.npy --radius -1", "--radius must be positive and finite, got -1"),
         ("measure net.safetensors --points x.npy --seconds nan", "--seconds must be positive, got nan; inf sets no"),
         ("regions net.safetensors --points x.npy --seconds 0", "--seconds must be positive, got 0"),
+        ("regions net.safetensors --points x.npy --memory 0", "--memory must be positive and finite, got 0"),
+        ("regions net.safetensors --points x.npy --memory nan", "--memory must be positive and finite, got nan"),
+        ("measure net.safetensors --points x.npy --sigma nan", "--sigma must be positive and finite, got nan"),
         ("bounds net.safetensors --points x.npy --seconds -3", "--seconds must be positive, got -3"),
         ("bounds net.safetensors --points x.npy --plot a.gif", "--plot must end in .png, .svg or .pdf, got a.gif"),
+        ("compare nowhere --lines 0", "--lines must be at least 1, got 0"),
         ("compare nowhere", "there are no runs in nowhere"),
         ("export nowhere --out a.txt", "--out must end in .json, .csv or .parquet, got a.txt"),
     ],
@@ -100,6 +105,16 @@ def test_what_cannot_be_done_is_said_before_the_work(
             "--measures boundary_crossings --options.boundary_crossings.radius -3",
             "train/boundary_crossings cannot be measured so: radius must be positive",
         ),
+        ("--measures local_rank --options.local_rank.eps tiny", r"train/local_rank cannot be .* \(eps 'tiny'\)"),
+        ("--measures local_rank --options.local_rank.points 0", "at one of the points at least, got points 0"),
+        ("--measures certified_radius --activation gelu", "no linear regions: leave certified_radius out"),
+        ("--plane --activation gelu", "the network is smooth and has no linear regions: leave plane out"),
+        ("--plane --size 2", "three training points, and there are 2"),
+        ("--normalise 0 0", "a mean and a positive standard deviation"),
+        ("--seed -1", "seed must be at least 0, got -1"),
+        ("--init-scale inf", "init_scale must be a number from 0 on, got inf"),
+        ("--lr nan", "lr must be a number from 0 on, got nan"),
+        ("--save-every -1", "save_every must be so many seconds, not -1"),
         ("--device cuda:77", "device 'cuda:77' cannot be used here: "),
         ("--device mood", "device 'mood' cannot be used here: "),
         ("--seconds-per-record nan", "seconds_per_record must be positive"),
@@ -151,6 +166,16 @@ def test_one_point_is_not_called_points(net: Path, capsys: pytest.CaptureFixture
     assert "Network(1 site, 5 units, 1 layer, piecewise linear), 1 point\n" in said and "1 points" not in said
 
 
+def test_means_have_the_digits_that_their_errors_leave_and_shares_an_interval(
+    net: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app(["measure", str(net), "local_complexity", "robust_accuracy", "--points", "x.npy", "--labels", "y.npy"])
+    said = capsys.readouterr().out
+    assert re.search(r"\nmeasure +mean ± s.e. +layer 1", said)
+    assert re.search(r"\nlocal complexity +\d+\.(\d+) ± \d+\.(\d+) ", said)
+    assert re.search(r"\nrobust accuracy +\S+ \(\S+ to \S+ at 95 %\) ", said)
+
+
 def test_what_was_assumed_is_printed(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app(["measure", str(net), "total_variation", "--points", "x.npy"])
     assert capsys.readouterr().out.startswith("net.safetensors: mlp with relu, as the file says\n")
@@ -159,6 +184,19 @@ def test_what_was_assumed_is_printed(net: Path, capsys: pytest.CaptureFixture[st
     app("measure light.ckpt total_variation --points x.npy --model mlp --activation tanh --allow-smooth".split())
     said = "light.ckpt: mlp with tanh, as you say; 'model.' is left out of the names of its weights\n"
     assert capsys.readouterr().out.startswith(said)
+
+
+def test_a_smooth_network_is_measured_by_all_that_needs_no_regions(
+    net: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.save(mlp(6, 5, 3).state_dict(), "smooth.pt")
+    command = "measure smooth.pt --model mlp --activation gelu --allow-smooth --points x.npy --labels y.npy".split()
+    app([*command, "--json"])
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)]
+    assert "robust accuracy" in names and not any("certified" in name for name in names)
+    monkeypatch.setattr("regionscope.measures.table.Measure.estimate", None)
+    with pytest.raises(ValueError, match="certified_radius needs linear regions, and this network is smooth"):
+        app([*command, "local_rank", "certified_radius"])
 
 
 MINE = """

@@ -13,7 +13,7 @@ import pytest
 from processes import forked
 
 from regionscope.engines.tasks import TasksFailed
-from regionscope.experiments.lab import Lab, Measurement, _measured, _trained
+from regionscope.experiments.lab import Lab, Measurement, _measure, _train
 from regionscope.experiments.watching import curve_of, recorded_curve, watching
 from regionscope.runs.run import Run, runs_in
 from regionscope.training import loop
@@ -49,11 +49,11 @@ def test_a_task_that_another_process_did_meanwhile_does_nothing(tmp_path: Path) 
     lab, wanted = Lab(tmp_path), Measurement(squared, Wanted(2.0))
     CALLS.clear()
     for _ in range(2):
-        _measured(lab, wanted)
-        _trained(lab, SMALL)
+        _measure(lab, wanted)
+        _train(lab, SMALL)
         files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
     assert CALLS == [2.0]
-    _trained(lab, SMALL)
+    _train(lab, SMALL)
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == files
 
 

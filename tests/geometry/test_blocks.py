@@ -192,7 +192,9 @@ def test_cells_that_have_to_stay_together_say_how_much_memory_they_need(
     plane = rs.Plane.around(x, 3.0, generator=torch.Generator().manual_seed(2))
     monkeypatch.setattr(sweep, "LEAST", 0)
     small_blocks(200)
-    with pytest.raises(TooMuchMemory, match=r"1 cell has to stay together.* room for 1 .*give \d+\.\d GB of memory"):
+    with pytest.raises(
+        TooMuchMemory, match=r"makes of 1 cell has to stay .* room for 1: give more memory \(\d+\.\d GB do"
+    ):
         rs.plane_cells(model, plane)
 
 

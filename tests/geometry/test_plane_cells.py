@@ -387,6 +387,42 @@ def test_cells_with_one_map_are_one_functional_region() -> None:
     assert len(np.unique(cells.functional_regions())) == 4, "the second unit does nothing"
 
 
+def lines_that_nearly_meet(levels: Tensor) -> nn.Sequential:
+    """Lines x = a, y = a and x + y = a for all levels a: where three meet they leave cells that are mere rounding."""
+    normals = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)
+    model = nn.Sequential(nn.Linear(2, 3 * len(levels)), nn.ReLU(), nn.Linear(3 * len(levels), 1)).double()
+    model[0].weight.data = normals.repeat_interleave(len(levels), 0)
+    model[0].bias.data = -levels.repeat(3)
+    return model
+
+
+def test_cells_that_are_smaller_than_rounding_have_the_maps_of_their_patterns() -> None:
+    model = lines_that_nearly_meet(0.1 * torch.arange(1, 10, dtype=torch.float64))
+    cells = rs.plane_cells(model, rs.Plane.coordinates(torch.full((2,), 0.3, dtype=torch.float64)))
+    assert cells.areas.min() < 1e-20  # 0.1 + 0.2 is not 0.3
+    first, last = (p.detach().numpy() for p in model.parameters() if p.dim() == 2)
+    assert cells.affine_maps()[0][:, 0] == pytest.approx((cells.patterns * last) @ first, abs=1e-12)
+    assert len(set(cells.functional_regions())) == len(cells)
+
+
+@pytest.mark.parametrize("seed", [10, 57, 59, 125, 138])
+def test_points_are_found_though_cells_on_the_way_are_smaller_than_rounding(seed: int) -> None:
+    """Planes through images of few levels of grey have such cells, whose sides have no direction, and led astray."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.zeros(3, 2, 8, 8, dtype=torch.float64)
+    images[:, :, 2:5, 1:4] = (8 * torch.rand(3, 2, 3, 3, generator=generator, dtype=torch.float64)).round() / 8
+    layer = nn.Conv2d(2, 2, 3, dtype=torch.float64)
+    layer.weight.data = torch.randint(-3, 4, (2, 2, 3, 3), generator=generator).double() / 4
+    assert layer.bias is not None
+    layer.bias.data = torch.tensor([0.5, -0.25], dtype=torch.float64)
+    plane = rs.Plane.through(*images, margin=3.0)
+    cells = rs.plane_cells(nn.Sequential(layer, nn.Hardtanh(0.0, 1.0), nn.Flatten()), plane)
+    assert cells.areas.min() < 1e-20
+    u = np.random.default_rng(0).uniform(-1, 1, (3000, 2)) * plane.domain.max()
+    values = layer(plane.points(u).reshape(-1, 2, 8, 8)).detach().flatten(1).numpy()
+    assert (cells.patterns[cells.locate(u)] == (values > 0).astype(int) + (values > 1)).all()
+
+
 def test_points_outside_are_in_no_cell() -> None:
     cells = rs.plane_cells(case("dense").model, plane_of(case("dense")))
     assert cells.locate([[4.0, 0.0], [0.0, 0.0]])[0] == -1

@@ -131,6 +131,17 @@ def test_parts_make_up_the_whole(name: str, each: str) -> None:
 
 
 @pairs
+def test_estimates_join_point_by_point(name: str, each: str) -> None:
+    result = whole(name, each)
+    if result is None:
+        return
+    one_after_another, by_turns = (joint_estimate([result] * 2, interleaved=turns).columns() for turns in (False, True))
+    for column, values in result.columns().items():
+        np.testing.assert_array_equal(one_after_another[column], np.concatenate([values, values]))
+        np.testing.assert_array_equal(by_turns[column], np.repeat(values, 2))
+
+
+@pairs
 def test_one_point_is_enough(name: str, each: str) -> None:
     found, net, labels = made(each)
     result = whole(name, each)
@@ -252,10 +263,11 @@ def test_what_draws_nothing_takes_no_generator(name: str) -> None:
 # results
 
 
-@names
-def test_results_can_be_copied_and_sent_to_other_processes(name: str) -> None:
-    result = whole(name, "dense")
-    assert result is not None
+@pairs
+def test_results_can_be_copied_and_sent_to_other_processes(name: str, each: str) -> None:
+    result = whole(name, each)
+    if result is None:
+        return
     for again in (copy.copy(result), copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
         assert_same(again, result)
         assert repr(again) == repr(result) and again.to_dict() == result.to_dict()
@@ -280,7 +292,8 @@ def test_the_table_names_every_option_of_a_measure_with_the_default_it_has(name:
     assert set(measure.options) == taken.keys() - filled_in
     assert measure.random == ("generator" in taken) and measure.needs_labels == ("labels" in taken)
     has_to_be_told = {option for option in measure.options if taken[option].default is inspect.Parameter.empty}
-    assert has_to_be_told <= measure.defaults.keys() <= set(measure.options)
+    assert has_to_be_told <= measure.defaults.keys()
+    assert measure.options[-3:] == ("batch_size", "allow_smooth", "show_progress")
     for option in measure.defaults.keys() - has_to_be_told:
         assert taken[option].default in (None, measure.defaults[option])  # None: as the call asks for
     assert (measure.watching or {}).keys() <= {"points", *measure.options}
@@ -291,6 +304,7 @@ def test_the_table_says_what_a_measure_is_called_with(name: str) -> None:
     found, net, labels = made("dense")
     measure = rs.MEASURES[name]
     assert getattr(rs, name) is measure.function
+    assert measure.share == isinstance(whole(name, "dense"), rs.Share)
     needed = [labels] if measure.needs_labels else []
     assert_same(measure(net, found.points, *needed, **seeded(measure)), measure.estimate(net, found.points, labels))
     watching = {option: value for option, value in (measure.watching or {}).items() if option != "points"}

@@ -61,7 +61,8 @@ def test_single_precision_hides_nothing_in_small_neighbourhoods() -> None:
         found[x.dtype] = [direct, watched]
     for single, double in zip(found[torch.float32], found[torch.float64], strict=True):
         assert single.defect[:, 0].max() < 1e-6, "an affine map has none"
-        np.testing.assert_allclose(single.defect, double.defect, atol=1e-9)
+        # a root of differences of squares: its rounding is the root of theirs; that of single precision is far larger
+        np.testing.assert_allclose(single.defect, double.defect, atol=2 * np.finfo(np.float64).eps ** 0.5)
         np.testing.assert_allclose(single.eccentricity, double.eccentricity, rtol=1e-9)
 
 

@@ -11,6 +11,7 @@ from torch import nn
 
 import regionscope as rs
 from regionscope.measures import plans
+from regionscope.measures.directions import MOST_DIRECTIONS
 from regionscope.measures.plans import Plan, planned_measures, usual_measures
 from regionscope.runs.watched import USUAL, Watched
 from regionscope.training.models import resnet18
@@ -145,6 +146,14 @@ def test_costs_grow_with_what_is_asked_for() -> None:
             assert work.passes < dear.passes and work.operations <= dear.operations, name
 
 
+@pytest.mark.parametrize("name", ["local_complexity", "local_rank"])
+def test_a_large_network_costs_what_the_random_directions_cost_that_it_is_measured_along(name: str) -> None:
+    measure, width = rs.MEASURES[name], MOST_DIRECTIONS + 1
+    net = rs.trace(mlp(width, width, 2), torch.zeros(1, width))
+    auto, random = (measure.cost(net, measure.effective(options)) for options in ({}, {"method": "random"}))
+    assert auto == random and auto.operations == 0
+
+
 def test_a_monitor_says_its_plan_before_the_first_record_and_keeps_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -190,8 +199,25 @@ def test_what_a_plan_leaves_out_is_not_watched_and_functions_of_the_user_are() -
 
 
 def test_a_network_describes_itself_with_times() -> None:
-    text = rs.trace(mlp(4, 8, 8, 2), torch.zeros(1, 4)).describe(50)
-    for name in usual_measures():
+    net = rs.trace(mlp(4, 8, 8, 2), torch.zeros(1, 4))
+    text = net.describe(50)
+    for name in usual_measures(net):
         assert name in text
     assert "local_region_count is taken if it is asked for: it takes as long as there are regions" in text
     assert "measured at 50 points" in text and "a record at 50 points" in text and text.count("s in all") == 2
+
+
+def test_what_smooth_networks_have_none_of_is_not_among_their_usual_measures() -> None:
+    smooth = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
+    net = rs.trace(smooth, torch.zeros(1, 4), allow_smooth=True)
+    assert set(usual_measures(rs.trace(mlp(4, 8, 2), torch.zeros(1, 4)))) - set(usual_measures(net)) == {
+        "certified_radius"
+    }
+    assert "certified_radius" not in net.describe(50)
+    x, labels = torch.randn(3, 4), torch.tensor([0, 1, 0])
+    for measure in rs.MEASURES.values():
+        if not measure.needs_regions:
+            assert measure.estimate(smooth, x, labels, allow_smooth=True).n == 3
+            continue
+        with pytest.raises(ValueError, match="not piecewise linear"):
+            measure.estimate(smooth, x, labels, allow_smooth=True)

@@ -83,6 +83,7 @@ def test_an_eps_far_below_most_of_the_spectrum_needs_more_directions_and_the_err
         true = (spectrum >= 0.02).sum()
         assert found.point_stderr is not None
         assert (np.abs(found.per_point - true) < 3 * found.point_stderr).mean() > 0.9
+        assert abs(found.mean - true) < 3 * found.stderr  # it is on one side at all points
         errors.append(abs(found.mean - true))
     assert errors[1] < errors[0] / 3
 

@@ -312,3 +312,55 @@ def test_planes_through_a_blank_background_are_exact_or_say_that_they_are_not(mo
     assert not hasty.exact and f"NOT exact: {hasty.undecided:,} signs undecided" in repr(hasty)
     assert "(not exact)" in hasty.plot().get_title()
     assert not rs.local_region_count(model, x, radius=0.01, axes=plane.axes).exact
+
+
+@pytest.mark.parametrize("bias", [-0.05, 0.006, 0.03])
+@pytest.mark.parametrize("draws", [2, 400])
+def test_in_a_window_of_closed_relus_whichever_opens_counts(bias: float, draws: int) -> None:
+    """A unit at its breakpoint gives 0 and is seen behind max-pooling if all others in its window are closed.
+
+    So f(x) of the ReLUs is the sum of |grad z_i| rho(z_i) P(all others closed), in closed form; for tied zeros only the
+    first counted, and a quarter of it was left.
+    """
+    torch.manual_seed(1)
+    first = nn.Linear(3, 8)
+    model = nn.Sequential(first, nn.ReLU(), nn.Unflatten(1, (2, 2, 2)), POOL, nn.Flatten(), nn.Linear(2, 1)).double()
+    nn.init.constant_(first.bias, bias)
+    x, sigma = 0.05 * torch.randn(600 // draws + 20, 3, dtype=torch.float64), 0.05
+    z = first(x).detach().reshape(-1, 2, 4)
+    rho = torch.exp(-0.5 * (z / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+    closed = torch.special.ndtr(-z / sigma)
+    others = closed.prod(dim=2, keepdim=True) / closed
+    weight = first.weight.detach().norm(dim=1).reshape(2, 4)
+    expected = (weight * rho * others).sum(dim=(1, 2))
+    found = rs.local_complexity(model, x, sigma=sigma, draws=draws, generator=torch.Generator().manual_seed(0))
+    assert found.per_layer is not None
+    difference = found.per_layer[:, 0] - expected.numpy()
+    assert abs(difference.mean()) < 4 * difference.std(ddof=1) / math.sqrt(len(x))
+    assert found.per_layer[:, 0].min() >= 0
+
+
+def test_all_closed_relus_of_a_window_are_good() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 1, 1), nn.ReLU(), POOL, nn.Flatten(), nn.Linear(4, 1)).double()
+    for parameter in model.parameters():
+        nn.init.constant_(parameter, 1.0)
+    x = torch.full((1, 1, 4, 4), -2.0, dtype=torch.float64)  # all closed
+    x[0, 0, :2, :2] = torch.tensor([[1.0, -2.0], [-2.0, -2.0]])  # but one
+    mask = rs.good_units(model, x, per_unit=True).per_unit
+    assert mask is not None
+    assert mask[0, :16].reshape(4, 4).tolist() == [
+        [True, False, True, True],
+        [False, False, True, True],
+        *[[True] * 4] * 2,
+    ]
+
+
+def test_a_penalty_counts_them_too() -> None:
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Unflatten(1, (2, 2, 2)), POOL, nn.Flatten(), nn.Linear(2, 1))
+    x = 0.05 * torch.randn(8, 3)
+    net, generator = rs.trace(model, x), torch.Generator().manual_seed(0)
+    expected = rs.local_complexity(net, x, draws=2000, generator=generator)
+    tensors = [rs.local_complexity(net, x, differentiable=True, generator=generator).tensor for _ in range(200)]
+    found = np.array([float(t.detach()) for t in tensors if t is not None])
+    assert abs(found.mean() - expected.mean) < 4 * found.std() / math.sqrt(len(found))

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from regionscope.results import Estimate
+from regionscope.results import Estimate, Share
 
 
 def test_layers_are_bars_with_their_errors() -> None:
@@ -27,4 +27,13 @@ def test_points_without_layers_are_a_histogram_of_those_that_are_finite() -> Non
     assert sum(bar.get_height() for bar in bars) == 3
     assert np.ravel(ax.lines[0].get_xdata()).tolist() == pytest.approx([5 / 3] * 2)
     assert Estimate("m", np.array([np.inf])).plot().get_ylabel() == "points"
+    plt.close("all")
+
+
+def test_a_share_is_drawn_as_the_points_that_are_right_and_wrong() -> None:
+    ax = Share("accuracy", np.array([1.0, 1.0, 0.0, 1.0]), quantity="share of points").plot()
+    bars: list[Any] = list(ax.patches)
+    assert [bar.get_height() for bar in bars] == [1, 3]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["wrong", "right"]
+    assert ax.get_xlabel() == "right: 0.75 (0.301 to 0.954 at 95 %)"
     plt.close("all")

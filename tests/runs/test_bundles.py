@@ -5,10 +5,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 import regionscope as rs
 from regionscope.plots.curves import compared_runs
-from regionscope.runs.bundles import bundled, bundles_as_rows
+from regionscope.runs.bundles import bundles_as_rows, bundles_of
 
 
 def recorded(path: Path, values: dict[int, float], stderr: float | None = 0.5, **settings: object) -> rs.Run:
@@ -29,7 +30,7 @@ def test_runs_that_differ_in_their_seed_only_are_one_curve_with_a_band(tmp_path:
         for k, row in enumerate(values)
     ]
     other = recorded(tmp_path / "wide", {0: 1.0, 5: 2.0}, seed=0, width=9)
-    together, alone = bundled([*runs, other], "train/boundary_crossings")
+    together, alone = bundles_of([*runs, other], "train/boundary_crossings")
     assert (together.name, alone.name) == ("width 8, 3 seeds", str(tmp_path / "wide"))
     np.testing.assert_allclose(together.mean, values.mean(axis=0))
     assert together.stderr is not None and alone.stderr is not None
@@ -43,13 +44,13 @@ def test_runs_that_differ_in_their_seed_only_are_one_curve_with_a_band(tmp_path:
 
 def test_seeds_are_compared_where_all_of_them_recorded(tmp_path: Path) -> None:
     runs = [recorded(tmp_path / f"{k}", {0: k, 3: k, 7 + k: 1.0}, seed=k) for k in range(2)]
-    (bundle,) = bundled(runs, "loss")
+    (bundle,) = bundles_of(runs, "loss")
     assert bundle.steps == (0, 3) and bundle.name == "2 seeds"
     apart = [recorded(tmp_path / f"apart{k}", {k: 1.0}, seed=k) for k in range(2)]
     with pytest.raises(ValueError, match="have no step with loss in common"):
-        bundled(apart, "loss")
+        bundles_of(apart, "loss")
     with pytest.raises(KeyError, match="has no values for 'mood'"):
-        bundled(runs, "mood")
+        bundles_of(runs, "mood")
 
 
 def test_a_seed_that_is_repeated_counts_once(tmp_path: Path) -> None:
@@ -61,10 +62,10 @@ def test_a_seed_that_is_repeated_counts_once(tmp_path: Path) -> None:
             ("other", {0: 3.0, 3: 6.0}, 1),
         )
     )
-    (alone,) = bundled([short, long], "train/boundary_crossings")
+    (alone,) = bundles_of([short, long], "train/boundary_crossings")
     assert (alone.name, alone.paths, alone.repeats) == (str(long.path), (long.path,), (short.path,))
     assert alone.stderr is not None and alone.stderr.tolist() == [0.5, 0.5], "what the run recorded, not a spread of 0"
-    (two,) = bundled([short, long, other], "loss")
+    (two,) = bundles_of([short, long, other], "loss")
     assert two.name == "2 seeds" and two.repeats == (short.path,) and two.mean.tolist() == [4.0, 8.0]
     np.testing.assert_allclose(np.asarray(two.stderr), [2.0, 4.0])
 
@@ -76,19 +77,41 @@ def test_runs_whose_training_is_not_known_stay_apart(tmp_path: Path) -> None:
         run.record(rs.Record(0, {"loss": 1.0}))
         run.close()
         runs.append(rs.Run.open(run.path))
-    bundles = bundled(runs, "loss")
+    bundles = bundles_of(runs, "loss")
     assert [bundle.paths for bundle in bundles] == [(run.path,) for run in runs]
     assert not any(bundle.repeats for bundle in bundles)
+
+
+def test_what_is_recorded_names_runs_only_if_nothing_else_does(tmp_path: Path) -> None:
+    runs = [
+        recorded(tmp_path / f"{points}-{seed}", {0: 1.0}, width=width, points=points, activation=name, seed=seed)
+        for width, points, name in ((3, 5, "relu"), (4, 6, "gelu"), (4, 7, "gelu"))
+        for seed in range(2)
+    ]
+    names = [bundle.name for bundle in bundles_of(runs, "train/boundary_crossings")]
+    long = "width 4, points {}, activation gelu, 2 seeds"
+    assert names == ["width 3, activation relu, 2 seeds", long.format(6), long.format(7)]
+    drawn = compared_runs(bundles_of(runs, "train/boundary_crossings"))
+    assert drawn.lines[0].get_label() == "width 3, activation\nrelu, 2 seeds"
+    plt.close("all")
+
+
+def _explained(ax: Axes) -> str:
+    """What the legend says last."""
+    legend = ax.get_legend()
+    assert legend is not None
+    return legend.get_texts()[-1].get_text()
 
 
 def test_compared_runs_are_drawn_with_their_bands_and_options(tmp_path: Path) -> None:
     plt.switch_backend("agg")
     runs = [recorded(tmp_path / f"{k}", {0: k, 3: k + 1.0}, seed=k % 2, width=k // 2) for k in range(3)]
-    ax = compared_runs(bundled(runs, "train/boundary_crossings"))
+    ax = compared_runs(bundles_of(runs, "train/boundary_crossings"))
     assert ax.get_ylabel() == "boundary crossings at train\nradius 0.1, directions 3"
     assert [line.get_label() for line in ax.lines] == ["width 0, 2 seeds", str(tmp_path / "2")]
     np.testing.assert_allclose(np.asarray(ax.lines[0].get_ydata(), float), [0.5, 1.5])
     assert len(ax.collections) == 2
+    assert _explained(ax) == "± standard error\nover seeds or points"
     plt.close("all")
 
 
@@ -102,6 +125,7 @@ def test_a_run_draws_a_measure_at_its_probes_or_a_column(tmp_path: Path) -> None
     ):
         ax = run.plot(what)
         assert ax.get_ylabel() == label
+        assert what == "loss" or _explained(ax) == "± standard error\nover points"
         np.testing.assert_array_equal(np.asarray(ax.lines[0].get_ydata(), float), values)
     axes = plt.figure().subplots()
     assert run.plot("loss", axes) is axes

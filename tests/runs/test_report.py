@@ -131,3 +131,16 @@ def test_a_report_lists_what_could_not_be_measured(run: rs.Run, tmp_path: Path) 
     ]
     write_report(run, tmp_path / "whole")
     assert "## What could not be measured\n\n```\nnothing\n```" in (tmp_path / "whole" / "report.md").read_text()
+
+
+def test_numbers_of_the_loop_with_a_slash_in_their_name_are_no_measures(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+    with rs.Monitor(model, {"x": torch.randn(4, 2)}, measures=["total_variation"], run=tmp_path / "run") as monitor:
+        for step in range(3):
+            monitor(step, **{"val/loss": 0.5})
+    run = rs.Run.open(tmp_path / "run")
+    assert run.places == [("x", "total_variation")]
+    assert "means at the probe 'x'" in summary(run) and "val" not in summary(run)
+    figure = _curves_figure(run)
+    assert [ax.get_ylabel() for ax in figure.axes] == ["total variation"]
+    plt.close(figure)

@@ -191,6 +191,8 @@ def test_the_regions_on_a_plane_are_recorded_too(tmp_path: Path) -> None:
     assert run.steps == [0, 1]
     cells = run.plane(0, "train", run_model(run, 0))
     assert len(cells) == run.read(0).planes["train"]
+    reach = max(math.hypot(*anchor) for anchor in cells.plane.anchors)
+    assert cells.plane.domain.max() == pytest.approx(1.2 * reach), "no image lies at the rim"
     assert cells.verify().holds
     with pytest.raises(ValueError, match=r"read without their network; .* run\.plane\(step, name, model\)"):
         run.plane(0, "train").plot(colour="gradient")

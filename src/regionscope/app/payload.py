@@ -94,10 +94,10 @@ def cells_arrays(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
         "edge_layer": edges.layer.astype(np.uint8),
         "edge_length": (edges.length / scale).astype(np.float32),
     }
-    return arrays if cells.outputs is None else arrays | _decided(cells, window)
+    return arrays if cells.outputs is None else arrays | _decision_arrays(cells, window)
 
 
-def _decided(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
+def _decision_arrays(cells: PlaneCells, window: Window) -> dict[str, NDArray[Any]]:
     """What the outputs tell."""
     boundary, (places, ends, cell, classes) = cells.decision_boundary(), decided_pieces(cells)
     return {
@@ -134,6 +134,7 @@ def _slope_norms(cells: PlaneCells) -> Floats:
     if not sure.all() and cells.network is not None:
         shape = cells.network.input_shape
         points = cells.plane.points(cells.centres[~sure]).reshape(-1, *shape)
-        axes = torch.from_numpy(cells.plane.axes).reshape(2, *shape)
-        norms[~sure] = np.linalg.norm(maps.derivatives(cells.network, points, axes)[1], axis=(1, 2))
+        axes, patterns = torch.from_numpy(cells.plane.axes).reshape(2, *shape), cells.patterns_of(~sure)
+        slopes = maps.derivatives(cells.network, points, axes, cells.columns, patterns)[1]
+        norms[~sure] = np.linalg.norm(slopes, axis=(1, 2))
     return np.asarray(np.nan_to_num(norms, nan=0.0, posinf=0.0))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from urllib.parse import parse_qsl, quote, urlsplit
 
-import regionscope as rs
+from regionscope import __version__
 from regionscope.app.library import Exhibit
 from regionscope.app.pictures import COLUMNS, image_shape, image_sheet, plane_picture
 from regionscope.app.problems import Answer, Problem
@@ -149,7 +149,7 @@ def _runs(viewer: Viewer, question: Question, check: Check) -> Answer:
             found.append(run_summary(viewer, exhibit))
         except (Problem, ValueError, OSError):  # it has gone meanwhile, or is damaged: the others are told
             continue
-    return Answer.of_json(plain({"version": rs.__version__, "live": viewer.live, "runs": found}))
+    return Answer.of_json(plain({"version": __version__, "live": viewer.live, "runs": found}))
 
 
 def _curves(viewer: Viewer, question: Question, check: Check) -> Answer:

@@ -18,7 +18,7 @@ from regionscope.app.rasters import boundary_raster, complexity_raster
 from regionscope.app.windows import Window
 from regionscope.geometry.complexes import TooManyCells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
-from regionscope.geometry.planes import Plane, check_resolved
+from regionscope.geometry.planes import USUAL_MARGIN, Plane, check_resolved
 from regionscope.geometry.sweep import exact
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
@@ -28,7 +28,6 @@ NETWORKS = 512 << 20  # the same of networks
 MEMORY = 1 << 30  # bytes that one look may take
 DATA_SETS = 3  # that are kept
 LISTS = 1000
-MARGIN = 1.2  # of planes around the data or three images, so that none lies at the rim
 Check = Callable[[], None]
 
 
@@ -233,7 +232,7 @@ def _whole_plane(images: Images | None) -> Plane:
         return Plane.coordinates(torch.zeros(2))
     points = images.points.double()
     low, high = points.amin(dim=0), points.amax(dim=0)
-    radius = MARGIN * float((high - low).max()) / 2
+    radius = USUAL_MARGIN * float((high - low).max()) / 2
     return Plane.coordinates((low + high) / 2, radius=radius if radius > 0 else 1.0)
 
 
@@ -247,6 +246,6 @@ def _plane_through(images: Images, text: str) -> Plane:
         raise Problem("unknown", f"there is no image {max(rows)}; there are 0 to {len(images.points) - 1}")
     chosen: list[Tensor] = [images.points[row] for row in rows]
     try:
-        return Plane.through(*chosen, margin=MARGIN)
+        return Plane.through(*chosen, margin=USUAL_MARGIN)
     except ValueError as error:
         raise Problem("refused", str(error)) from None

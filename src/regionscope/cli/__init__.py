@@ -21,9 +21,9 @@ def main() -> None:
         os.environ.setdefault("TQDM_DELAY", SECONDS)
         os.environ.setdefault("TQDM_MININTERVAL", SECONDS)
     try:
-        from regionscope.cli.commands import called  # for seconds, in which Ctrl-C is no error either
+        from regionscope.cli.commands import exit_code_of  # for seconds, in which Ctrl-C is no error either
 
-        code: Any = called(sys.argv[1:])
+        code: Any = exit_code_of(sys.argv[1:])
         sys.stdout.flush()
     except (KeyboardInterrupt, SystemExit) as stop:
         code = 130 if isinstance(stop, KeyboardInterrupt) else stop.code

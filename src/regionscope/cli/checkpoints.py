@@ -25,22 +25,21 @@ from regionscope.cli.output import (
     told_if_stopped,
 )
 from regionscope.cli.places import (
-    USUAL_MARGIN,
     USUAL_RADIUS,
     check_points_files,
     chosen_plane,
     chosen_points,
-    expected,
     fitting_plane,
+    plane_forecast,
 )
 from regionscope.geometry.forecasts import Forecast
-from regionscope.geometry.planes import check_size
+from regionscope.geometry.planes import USUAL_MARGIN, check_size
 from regionscope.inequalities.bound import Bounds
 from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
 from regionscope.measures.plans import Planned, planned_bounds, planned_measures, usual_measures
 from regionscope.measures.table import MEASURES, measure_label, measure_named
-from regionscope.results import kind_of_error
+from regionscope.results import kind_of_error, with_error, with_interval
 from regionscope.tables import aligned, how_many, write_rows
 
 TOLD_BY_FILE = Given()
@@ -121,6 +120,7 @@ def regions(
     check_file("--out", out, PICTURES)
     check_file("--save", save, (".npz",))
     check_seconds(seconds)
+    check_size("--memory", memory)
     network = _network_of(checkpoint, given, points, labels, output)
     whole, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
     room = int(memory * GB)
@@ -128,7 +128,7 @@ def regions(
         plane, found, asked = fitting_plane(network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=room)
         output.remark(_size_in_words(plane, whole, found, asked))
     else:
-        plane, found = whole, expected(network, whole, up_to_layer)
+        plane, found = whole, plane_forecast(network, whole, up_to_layer)
         output.remark(f"expected by an estimate: {found}")
     found.check(max_cells, room)
     if excess := found.excess(max_cells, room):
@@ -242,7 +242,8 @@ def measure(
     radius
         Radius of the neighbourhoods for crossings, half the side of the squares in which regions are counted.
     allow_smooth
-        Take smooth activations such as gelu too, and study the boundaries of units instead of linear regions.
+        Take smooth activations such as gelu too, and study the boundaries of units instead of linear regions, but for
+        certified_radius and local_region_count, which need those.
     out
         Write the results to this .json, .csv or .parquet file too.
     seed
@@ -260,13 +261,17 @@ def measure(
     """
     check_file("--out", out, TABLES)
     check_size("--radius", radius)
+    check_size("--sigma", sigma)
     check_seconds(seconds)
     classified = points is None or labels is not None
-    chosen = measures or tuple(usual_measures(labels=classified))
-    for name in chosen:
+    for name in measures:
         if measure_named(name).needs_labels and not classified:
             raise ValueError(f"{name} needs labels: give those of the points with --labels")
     net, data, classes = _network_and_points(checkpoint, given, points, labels, count, output, allow_smooth)
+    for name in measures:
+        if measure_named(name).needs_regions and not net.piecewise_linear:
+            raise ValueError(f"{name} needs linear regions, and this network is smooth: measure it without")
+    chosen = measures or tuple(usual_measures(net, labels=classified))
     told: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, **({} if draws is None else {"draws": draws})},
         "boundary_crossings": {"radius": radius},
@@ -286,7 +291,7 @@ def measure(
     stopped: KeyboardInterrupt | None = None
     try:
         while left:
-            rows.append(_measured(net, data, classes, left[0], seed, output))
+            rows.append(_measure_row(net, data, classes, left[0], seed, output))
             left.pop(0)
     except KeyboardInterrupt as stop:
         if not rows:
@@ -303,7 +308,7 @@ def measure(
         raise stopped
 
 
-def _measured(
+def _measure_row(
     net: rs.Network, data: Tensor, classes: Tensor | None, how: Planned, seed: int, output: Output
 ) -> dict[str, Any]:
     """One measure as it is planned, as a row of the table."""
@@ -445,12 +450,14 @@ def _bounds_table(found: list[rs.Bound], terms: bool) -> str:
 
 def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
     """Rows of measures as text: the mean with its standard error, then the mean of each layer."""
-    head = ["measure", "mean", "± s.e.", *(f"layer {k + 1}" for k in range(layers)), ""]
+    head = ["measure", "mean ± s.e.", *(f"layer {k + 1}" for k in range(layers)), ""]
     body = [head]
     for row in rows:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
         points = how_many(row["n"], "point")
         kind = f"exact at each of {points}" if row["exact"] else f"{kind_of_error(row['quantity'])} at {points}"
         said = ", ".join(filter(None, [kind, row["options"]]))
-        body.append([row["label"], f"{row['mean']:.5g}", f"{row['stderr']:.2g}".replace("nan", "?"), *per_layer, said])
+        error, share = row["stderr"], row.get("interval")
+        number = with_error(row["mean"], error) if share is None else with_interval(row["mean"], *share)
+        body.append([row["label"], number, *per_layer, said])
     return aligned(body)

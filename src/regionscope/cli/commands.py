@@ -76,7 +76,7 @@ def _completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = Non
 app.command(_completion, name="completion", **_help(cleandoc(_completion.__doc__ or "")))
 
 
-def called(words: Sequence[str]) -> Any:
+def exit_code_of(words: Sequence[str]) -> Any:
     """Do what the words of a command line say: the exit code."""
     command, given, _ = app.parse_args(words)
     given.arguments.get("output", SPOKEN).hear_library()

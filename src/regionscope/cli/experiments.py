@@ -79,7 +79,7 @@ def reproduce(
         for experiment in chosen:
             output.remark(f"{experiment.name}: {experiment.title}")
             try:
-                found.append(_reproduced(experiment, scale, seeds, lab, output))
+                found.append(_findings_of(experiment, scale, seeds, lab, output))
             except (TasksFailed, OSError, ValueError) as error:
                 failed[experiment.name] = str(error)
     table = aligned(listing(chosen, {known.name: known for known in found}))
@@ -109,7 +109,7 @@ def _say_list(names: tuple[str, ...], scale: Scale, out: Path, output: Output) -
     output.result(aligned(listing(chosen, found)), rows)
 
 
-def _reproduced(experiment: Experiment[Any], scale: Scale, seeds: int | None, lab: Lab, output: Output) -> Findings:
+def _findings_of(experiment: Experiment[Any], scale: Scale, seeds: int | None, lab: Lab, output: Output) -> Findings:
     """Findings and picture, written, and told."""
     found = findings(experiment, scale, lab, seeds=seeds)
     file = _file(lab.folder, experiment, scale)

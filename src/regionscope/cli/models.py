@@ -60,7 +60,7 @@ class Given:
             return Architecture(self.model, self.activation, self.shape)
         if self.activation is not None or self.shape is not None:
             raise ValueError(f"--activation and --shape go with --model {', '.join(MODELS)} only")
-        return None if self.model is None else self._called(_imported(self.model))
+        return None if self.model is None else self._called(_object_named(self.model))
 
     def _called(self, found: Any) -> Any:
         """What was named, which is to be called with the arguments if there are any, or can do without."""
@@ -95,7 +95,7 @@ def value_of(text: str) -> Any:
         return text
 
 
-def _imported(text: str) -> Any:
+def _object_named(text: str) -> Any:
     """What is named by path/to/file.py:name or package.module:name."""
     place, _, name = text.rpartition(":")
     if not place or not name:

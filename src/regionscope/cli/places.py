@@ -12,11 +12,11 @@ from regionscope.datasets.sets import mnist_sample
 from regionscope.disk import reading
 from regionscope.files import read_array
 from regionscope.geometry.forecasts import Forecast, forecast
-from regionscope.geometry.planes import Plane
+from regionscope.geometry.planes import USUAL_MARGIN, Plane
 from regionscope.geometry.sweep import exact
 from regionscope.tracing.trace import as_network
 
-USUAL_RADIUS, USUAL_MARGIN = 1.0, 1.2  # of planes around a point, and through three
+USUAL_RADIUS = 1.0  # of planes around a point
 ROUNDS = 6  # in which a part is made smaller at the most
 CAUTION = 0.9  # of the side that would just do
 
@@ -114,7 +114,7 @@ def fitting_plane(
     return part, found, whole
 
 
-def expected(network: nn.Module, plane: Plane, up_to_layer: int | None) -> Forecast:
+def plane_forecast(network: nn.Module, plane: Plane, up_to_layer: int | None) -> Forecast:
     """About what a plane has."""
     return forecast(exact(as_network(network, plane.origin[None])), plane, up_to_layer=up_to_layer)
 

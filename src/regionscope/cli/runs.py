@@ -23,7 +23,7 @@ from regionscope.cli.output import (
     told_if_stopped,
 )
 from regionscope.cli.places import run_folders
-from regionscope.runs.bundles import bundled, bundles_as_rows
+from regionscope.runs.bundles import bundles_as_rows, bundles_of
 from regionscope.runs.report import reason, summary, write_report
 from regionscope.runs.run import SIGNAL, Run, run_state
 from regionscope.runs.watched import USUAL
@@ -248,7 +248,9 @@ def compare(
     regionscope compare runs --column test_accuracy --out accuracy.png
     """
     check_file("--out", out, (*PICTURES, *TABLES))
-    found = bundled(_runs(paths), column)
+    if lines < 1:
+        raise ValueError(f"--lines must be at least 1, got {lines}")
+    found = bundles_of(_runs(paths), column)
     rows = bundles_as_rows(found)
     chosen = [rows[i] for i in some_of(len(rows), lines)]
     body = [["step", *(bundle.name for bundle in found)]]

@@ -119,6 +119,8 @@ def shaped(split: Split, flat: bool = False, normalise: tuple[float, float] | No
     x, y = split
     x = x.float() / 255 if x.dtype == torch.uint8 else x
     if normalise is not None:
+        if not normalise[1] > 0:
+            raise ValueError(f"normalise is a mean and a positive standard deviation, got {normalise}")
         x = (x - normalise[0]) / normalise[1]
     return (x.flatten(1) if flat else x), y
 

@@ -26,10 +26,10 @@ class WorkerLost(RuntimeError):
 def in_turn(tasks: Tasks) -> Generator[Ended, None, None]:
     """One task after another, here."""
     for place, item in enumerate(tasks.items):
-        yield _ended(tasks, place, item)
+        yield _end_of(tasks, place, item)
 
 
-def _ended(tasks: Tasks, place: int, item: Any) -> Ended:
+def _end_of(tasks: Tasks, place: int, item: Any) -> Ended:
     try:
         return Ended(place, tasks.function(item))
     except Exception as error:

@@ -11,8 +11,8 @@ from regionscope.experiments.hr_random import (
     CHOICES,
     RandomNetwork,
     RandomSettings,
-    collected,
     each_seed,
+    evidence_of,
     in_units,
     square_around_zero,
 )
@@ -118,7 +118,7 @@ FIGURES = (
             "paper": RandomSettings(width=8),
         },
         measurements=each_seed(_random_layers),
-        evidence=collected(_random_layers, ("segments", "layer")),
+        evidence=evidence_of(_random_layers, ("segments", "layer")),
         checks=_layer_checks,
         draw=_draw_layers,
         choices=(*CHOICES, "the rule: how often two edges of one unit that meet differ in direction"),

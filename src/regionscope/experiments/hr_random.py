@@ -64,7 +64,7 @@ def each_seed(function: Measuring) -> Callable[[RandomSettings], list[Measuremen
     ]
 
 
-def collected(function: Measuring, drawn: tuple[str, ...]) -> Callable[[RandomSettings, Lab], Evidence]:
+def evidence_of(function: Measuring, drawn: tuple[str, ...]) -> Callable[[RandomSettings, Lab], Evidence]:
     """Numbers, one row a seed, and of the first seed what is `drawn`."""
 
     def evidence(settings: RandomSettings, lab: Lab) -> Evidence:
@@ -189,7 +189,7 @@ FIGURES = (
             "paper": RandomSettings(),
         },
         measurements=each_seed(_random_surface),
-        evidence=collected(_random_surface, ("corners", "offsets")),
+        evidence=evidence_of(_random_surface, ("corners", "offsets")),
         checks=_surface_checks,
         draw=_draw_surface,
         choices=(*CHOICES, "the rule: the paper's figure is an illustration, its order of units² is that of figure 8"),
@@ -204,7 +204,7 @@ FIGURES = (
             "paper": RandomSettings(),
         },
         measurements=each_seed(_random_function),
-        evidence=collected(_random_function, ("places", "heights", "layers")),
+        evidence=evidence_of(_random_function, ("places", "heights", "layers")),
         checks=_function_checks,
         draw=_draw_function,
         choices=(

@@ -58,7 +58,7 @@ class Lab:
     def runs(self, trainings: Sequence[Training]) -> list[Run]:
         """The finished runs of trainings, in their order; what is missing is trained, each once."""
         missing = {_run_name(t): t for t in trainings if not _is_finished(self._run_folder(t))}
-        self._map(_trained, list(missing.values()), list(missing))
+        self._map(_train, list(missing.values()), list(missing))
         return [_own_run(self._run_folder(training), training) for training in trainings]
 
     def run(self, training: Training) -> Run:
@@ -70,7 +70,7 @@ class Lab:
         missing = {
             measurement.name: measurement for measurement in measurements if not self._file(measurement).exists()
         }
-        self._map(_measured, list(missing.values()), list(missing))
+        self._map(_measure, list(missing.values()), list(missing))
         return [read_arrays(self._file(measurement)) for measurement in measurements]
 
     def seconds(self, trainings: Sequence[Training], measurements: Sequence[Measurement] = ()) -> float:
@@ -98,7 +98,7 @@ def _run_name(training: Training) -> str:
 # tasks: called once more, they do nothing
 
 
-def _trained(lab: Lab, training: Training) -> None:
+def _train(lab: Lab, training: Training) -> None:
     """Train, or go on training; a signal that stops it stops the map too."""
     folder = lab._run_folder(training)
     make_folder(folder)
@@ -116,7 +116,7 @@ def _trained(lab: Lab, training: Training) -> None:
         raise KeyboardInterrupt if stopped_by == signal.SIGINT else SystemExit(128 + stopped_by)
 
 
-def _measured(lab: Lab, measurement: Measurement) -> None:
+def _measure(lab: Lab, measurement: Measurement) -> None:
     file = lab._file(measurement)
     if file.exists():
         return

@@ -19,14 +19,14 @@ are the papers' own where nothing else is said. Durations are those of one proce
 
 def account(findings: Findings) -> str:
     """The claim beside what was found, for a terminal."""
-    lines = [f"{findings.name}: {findings.claim}", *(f"  {_judged(check)}" for check in findings.checks)]
+    lines = [f"{findings.name}: {findings.claim}", *(f"  {_check_in_words(check)}" for check in findings.checks)]
     lines += [f"  not as in the paper: {deviation}" for deviation in findings.deviations]
     return "\n".join(
         [*lines, f"  {how_many(len(findings.seeds), 'seed')}, {_duration(findings.seconds)}: {findings.verdict}"]
     )
 
 
-def _judged(check: Check) -> str:
+def _check_in_words(check: Check) -> str:
     """A check in one line: yes, no, ? where it cannot be said, and - for what is only told."""
     mark = {True: "yes", False: "no ", None: "?  "}[check.holds] if check.rule else "-  "
     rule = f" ({check.rule})" if check.rule else ""

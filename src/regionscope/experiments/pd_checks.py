@@ -38,19 +38,19 @@ KINDS = {"crossings": "boundary_crossings", "regions": "local_region_count"}
 # against exact counts
 
 
-def _counted(settings: PartitionSettings, radius: float) -> list[Measurement]:
+def _measurements_at(settings: PartitionSettings, radius: float) -> list[Measurement]:
     measures = {KINDS["crossings"]: {"radius": radius, "directions": DIRECTIONS}, KINDS["regions"]: {"radius": radius}}
     return [watching(t, measures, probes=("train",), points=settings.points) for t in partition_trainings(settings)]
 
 
 def _count_measurements(settings: PartitionSettings) -> list[Measurement]:
-    return [measurement for radius in settings.radii for measurement in _counted(settings, radius)]
+    return [measurement for radius in settings.radii for measurement in _measurements_at(settings, radius)]
 
 
 def _count_evidence(settings: PartitionSettings, lab: Lab) -> Evidence:
     curves: dict[str, Curve] = {}
     for radius in settings.radii:
-        found = lab.measured(_counted(settings, radius))
+        found = lab.measured(_measurements_at(settings, radius))
         curves |= {f"{kind}, r = {radius:g}": curve_of(found, f"train/{column}") for kind, column in KINDS.items()}
     return Evidence(curves)
 

@@ -129,7 +129,7 @@ def _draw(findings: Findings) -> "Figure":
     return figure
 
 
-def _deforming(images: ImageSettings, **others: object) -> DeformationSettings:
+def _deformation_settings(images: ImageSettings, **others: object) -> DeformationSettings:
     return DeformationSettings(**{**asdict(images), **others})
 
 
@@ -149,9 +149,9 @@ FIGURES = (
         title="Deformation of neighbourhoods by the layers of a CNN",
         claim=f"{CLAIM}; with larger radii their eccentricity and diameter grow with depth.",
         scales={
-            "smoke": _deforming(smoke_images(CNN), radii=(0.005, 0.014, 0.5)),
-            "laptop": _deforming(laptop_images(CNN)),
-            "paper": _deforming(CNN, points=1000),
+            "smoke": _deformation_settings(smoke_images(CNN), radii=(0.005, 0.014, 0.5)),
+            "laptop": _deformation_settings(laptop_images(CNN)),
+            "paper": _deformation_settings(CNN, points=1000),
         },
         choices=(*CHOICES, "the CNN of depth 5 and width 32 of figure 7: the paper does not say which it is"),
     ),
@@ -160,9 +160,9 @@ FIGURES = (
         title="Deformation of neighbourhoods by the layers of ResNet18",
         claim=f"{CLAIM}; ResNet18 reduces their eccentricity and diameter.",
         scales={
-            "smoke": _deforming(smoke_images(RESNET), radii=(0.005, 0.014, 0.5)),
-            "laptop": _deforming(laptop_images(RESNET, **FEWER)),
-            "paper": _deforming(RESNET, points=1000),
+            "smoke": _deformation_settings(smoke_images(RESNET), radii=(0.005, 0.014, 0.5)),
+            "laptop": _deformation_settings(laptop_images(RESNET, **FEWER)),
+            "paper": _deformation_settings(RESNET, points=1000),
         },
         choices=(*CHOICES, "the pre-activation ResNet18 of the code without batch norm"),
     ),

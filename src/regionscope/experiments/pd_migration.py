@@ -81,7 +81,7 @@ def _migration(settings: Slices, lab: Lab) -> dict[str, np.ndarray]:
     maps, borders = [], []
     for step in steps:
         net = trace(run_model(run, step), images[:1])
-        seen = [_seen(plane_cells(net, plane), settings.side) for plane in planes]
+        seen = [_length_map_and_marks(plane_cells(net, plane), settings.side) for plane in planes]
         found["all"].append(np.sum([[lengths.sum(), lengths.size] for lengths, _ in seen], axis=0))
         for name in PLACES:
             found[name].append(np.sum([_near(lengths, marks[name]) for lengths, marks in seen], axis=0))
@@ -93,7 +93,7 @@ def _migration(settings: Slices, lab: Lab) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def _seen(cells: PlaneCells, side: int) -> tuple[Floats, dict[str, Floats]]:
+def _length_map_and_marks(cells: PlaneCells, side: int) -> tuple[Floats, dict[str, Floats]]:
     """The length map of a plane; the images and points along the decision boundary on it, in pixels."""
     border = _marks_along(side * square_shares(cells.plane, cells.decision_boundary().segments))
     return length_map(cells, side), {"data": side * square_shares(cells.plane, cells.plane.anchors), "decision": border}

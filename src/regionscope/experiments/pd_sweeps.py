@@ -41,7 +41,7 @@ def _curves(settings: PartitionSettings, evidence: Evidence, probe: str = "train
     return [evidence.curves[crossings_named(name, settings.radii[0], probe)] for name in names]
 
 
-def _swept(statistic: Statistic, curves: Sequence[Curve]) -> Floats:
+def _statistics(statistic: Statistic, curves: Sequence[Curve]) -> Floats:
     """A statistic of every run of every network, (seeds, networks)."""
     return np.stack([each_run(statistic, curve) for curve in curves], axis=1)
 
@@ -61,7 +61,7 @@ def _width_checks(settings: PartitionSettings, evidence: Evidence) -> Sequence[C
     if short := too_short(settings, "peaks by width"):
         return short
     curves, widths = _curves(settings, evidence), settings.widths
-    heights, starts = _swept(peak_value, curves), _swept(_ascent_start, curves)
+    heights, starts = _statistics(peak_value, curves), _statistics(_ascent_start, curves)
     narrow = [width for width in widths if width <= WIDEST]
     up_to, n = f"up to {WIDEST} units", len(narrow)
     rises = [
@@ -80,7 +80,7 @@ def _size_checks(settings: PartitionSettings, evidence: Evidence) -> Sequence[Ch
     """With more images the ascent gets smaller, and with the most at most half of what it is with the fewest."""
     if short := too_short(settings, "ascents by the number of images"):
         return short
-    ascents = _swept(ascent, _curves(settings, evidence))
+    ascents = _statistics(ascent, _curves(settings, evidence))
     ends = [evidence.curves[f"{name}, test accuracy"].runs[:, -1] for name in partition_networks(settings)]
     return [
         monotone("ascent of train as a share of the valley", settings.sizes, ascents, rising=False, paper="less"),
@@ -99,9 +99,11 @@ def _label_checks(settings: PartitionSettings, evidence: Evidence) -> Sequence[C
     train, test = (_curves(settings, evidence, probe) for probe in ("train", "test"))
     sizes = settings.sizes
     return [
-        monotone("peak of train", sizes, _swept(peak_value, train), rising=True, paper="higher"),
-        monotone("peak of test", sizes, _swept(peak_value, test), rising=True, paper="higher"),
-        monotone("step of the peak of train", sizes, _swept(_peak_place, train), rising=True, paper="longer ascent"),
+        monotone("peak of train", sizes, _statistics(peak_value, train), rising=True, paper="higher"),
+        monotone("peak of test", sizes, _statistics(peak_value, test), rising=True, paper="higher"),
+        monotone(
+            "step of the peak of train", sizes, _statistics(_peak_place, train), rising=True, paper="longer ascent"
+        ),
         *(
             reported(f"{name}: train accuracy at the end", evidence.curves[f"{name}, train accuracy"].runs[:, -1])
             for name in partition_networks(settings)

@@ -15,6 +15,8 @@ from scipy import stats
 from regionscope.experiments.findings import Check, Curve
 from regionscope.types import Floats
 
+MONOTONE = 0.8  # the rank correlation from which values rise or fall with what is swept
+
 Statistic = Callable[[Floats, Floats], float]  # of places (n,) and the values there (n,)
 
 
@@ -200,11 +202,9 @@ def correlation(a: ArrayLike, b: ArrayLike, *, ranks: bool = False) -> float:
     return float(stats.spearmanr(p, q).statistic if ranks else stats.pearsonr(p, q).statistic)
 
 
-def monotone(
-    words: str, sweep: Sequence[float], values: ArrayLike, *, rising: bool, at_least_r: float = 0.8, paper: str = ""
-) -> Check:
+def monotone(words: str, sweep: Sequence[float], values: ArrayLike, *, rising: bool, paper: str = "") -> Check:
     """Whether values (seeds, sweep) rise, or fall, with what is swept: the rank correlation of each seed."""
     sign = 1 if rising else -1
     found = [sign * correlation(sweep, row, ranks=True) for row in np.atleast_2d(np.asarray(values, np.float64))]
     way = "rises" if rising else "falls"
-    return at_least(f"{words}: {way} over the sweep, rank correlation", found, at_least_r, paper=paper)
+    return at_least(f"{words}: {way} over the sweep, rank correlation", found, MONOTONE, paper=paper)

@@ -51,9 +51,9 @@ class Adjoints:
         if not all(step.name in PLAIN for part in self.way.parts[1 : number + 1] for step in part.steps):
             return np.full(len(units), np.inf)
         parts = [units[start : start + UNITS_AT_ONCE] for start in range(0, len(units), UNITS_AT_ONCE)]
-        return np.concatenate([np.zeros(0), *(self._carried(basis, number, part) for part in parts)])
+        return np.concatenate([np.zeros(0), *(self._carried_errors(basis, number, part) for part in parts)])
 
-    def _carried(self, basis: Basis, number: int, units: Indices) -> Floats:
+    def _carried_errors(self, basis: Basis, number: int, units: Indices) -> Floats:
         """The same for a few."""
         trail, bent, n = basis.trail, np.maximum(basis.slopes, 1 - basis.slopes) * basis.away, UNITS_AT_ONCE
         part = self.way.parts[number]

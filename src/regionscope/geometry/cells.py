@@ -80,7 +80,8 @@ class Cells(Facts):
         found = []
         for rows in portions(len(places), net):
             some = places[rows]
-            values, slopes = maps.derivatives(net, self._points(some), self._axes(some))
+            x, axes = self._points(some), self._axes(some)
+            values, slopes = maps.derivatives(net, x, axes, self.columns, self.patterns_of(rows))
             found.append((slopes, values - np.einsum("nkd,nd->nk", slopes, self._coordinates(some))))
         return np.concatenate([a for a, _ in found]), np.concatenate([c for _, c in found])
 

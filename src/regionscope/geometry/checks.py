@@ -14,6 +14,7 @@ from regionscope.geometry.laws import usual_errors
 from regionscope.geometry.patterns import WINNER, differing_bits, words_at
 from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.geometry.settling import exact_pieces
+from regionscope.geometry.tournaments import competitors
 from regionscope.tracing.network import Network, Tournament, as_rows
 from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats, Indices
@@ -102,16 +103,8 @@ def _evaluation(cells: Cells, net: Network, places: Floats, parts: list[Part]) -
             entering, winners = net.program.pruned([source, part.tournament.winners]).run(x)
             rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == part.tournament]
             error = np.concatenate(rounds, axis=1).max(axis=1, keepdims=True, initial=0.0)
-            contests[number] = Contest(_grouped(part.step, entering), as_rows(winners).numpy(), error)
+            contests[number] = Contest(competitors(part.step, entering), as_rows(winners).numpy(), error)
     return Evaluation([as_rows(v).numpy() for v in values], errors, contests)
-
-
-def _grouped(step: Step, entering: Tensor) -> Tensor:
-    """Competitors, the place of each in its group being the number that the step calls it by: (n, groups, places)."""
-    if "pool" in step.name:
-        spatial = len(step.named.get("kernel_size") or step.named["output_size"])
-        return entering.flatten(-spatial).flatten(1, -2)
-    return entering.movedim(step.named["dim"] % (entering.dim() - 1) + 1, -1)[:, None].flatten(1, -2)
 
 
 def wrong_inside(cells: Cells, net: Network, seen: Tally = lambda points: None) -> tuple[Bools, int]:

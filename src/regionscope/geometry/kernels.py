@@ -109,6 +109,16 @@ class Chain(NamedTuple):
     source: Ints
 
 
+class Edge(NamedTuple):
+    """Where a boundary makes a vertex: between a and b, on a line, of this length, `apart` at most from its line."""
+
+    a: int
+    b: int
+    line: int
+    length: float
+    apart: Floats  # proof and usual
+
+
 class Questions(NamedTuple):
     """Signs at new vertices: those that are not proved, to be `asked` for (vertex, boundary, cell, line, boundary on
     it), and those that are `settled` (cell, line, boundary on it, boundary, sign)."""
@@ -128,7 +138,7 @@ class Widest(NamedTuple):
 
 
 @njit(cache=True, nogil=True, **IN_PLACE)
-def computed(doubt, law, v, c):
+def error_of(doubt, law, v, c):
     """How far a unit's value at a vertex may be from the true one at the computed point, for each of its `rows`."""
     turns, norm = doubt[v, TURNS], doubt[v, NORM]
     interpolated = INTERPOLATION * turns * (law[SIZE] * norm + law[OFFSET])
@@ -142,7 +152,7 @@ def sure_errors(doubt, law):
     """How far units may be from their true values at each computed point, for each of their `rows`: the proof."""
     errors = np.empty(len(doubt))
     for v in range(len(doubt)):
-        errors[v] = computed(doubt, law, v, 0)
+        errors[v] = error_of(doubt, law, v, 0)
     return errors
 
 
@@ -166,8 +176,8 @@ def classify(vertices, rule, ties, opened):
     breakpoints, rows, law, steep, likely = rule.breakpoints, rule.rows, rule.law, rule.steep[0], rule.steep[1]
     units = values.shape[1]
     for v in range(len(values)):
-        sure, shift_sure = computed(doubt, law, v, 0), doubt[v, SHIFT]
-        usual, shift_usual = computed(doubt, law, v, 1), doubt[v, SHIFT + 1]
+        sure, shift_sure = error_of(doubt, law, v, 0), doubt[v, SHIFT]
+        usual, shift_usual = error_of(doubt, law, v, 1), doubt[v, SHIFT + 1]
         squares, moved, unproved = squared_norm(values, v), 0.0, 0
         for w in range(above.shape[1]):
             above[v, w] = 0
@@ -212,7 +222,7 @@ def hand_on(doubt, law):
     apart."""
     for v in range(len(doubt)):
         for c in range(2):
-            doubt[v, ERROR + c] = computed(doubt, law, v, c) + 2 * doubt[v, MOVED]
+            doubt[v, ERROR + c] = error_of(doubt, law, v, c) + 2 * doubt[v, MOVED]
         doubt[v, NORM] = doubt[v, MOVED] = doubt[v, TURNS] = doubt[v, VALUE] = 0.0
 
 
@@ -224,7 +234,7 @@ def open_signs(vertices, rule, ties, opened):
     found, n = np.empty((opened.sum(), 2), np.int64), 0
     units = values.shape[1]
     for v in np.flatnonzero(opened):
-        sure = computed(doubt, law, v, 0)
+        sure = error_of(doubt, law, v, 0)
         for t in range(len(breakpoints)):
             slack = 2 * EPS * abs(breakpoints[t])
             for i in range(units):
@@ -288,8 +298,8 @@ def settled_sign(settled, root, line, boundary, other):
 
 
 @njit(cache=True, nogil=True, **IN_PLACE)
-def new_doubt(a, b, vertex, gap, off, unit, length, apart, rule, doubt, widest, c):
-    """How well a new vertex is known that a boundary makes on the edge from a to b, `apart` at most from its line.
+def new_doubt(edge, vertex, unit, gap, off, rule, doubt, widest, c):
+    """How well a new vertex is known that a boundary makes on an edge from a to b.
 
     The values there are as good as at a and b. The computed point is as near to the line as a and b are, and to the
     boundary as its value, which is zero, is near to the true one. So the true point is a share `slip` of the edge
@@ -297,26 +307,28 @@ def new_doubt(a, b, vertex, gap, off, unit, length, apart, rule, doubt, widest, 
     Returns the error of values at the computed point, for each of `rows`, and `slip`. Notes the largest error of the
     boundary's value, and its largest slope.
     """
-    spread = computed(doubt, rule.law, vertex, c)
+    length, apart = edge.length, edge.apart[c]
+    spread = error_of(doubt, rule.law, vertex, c)
     error = rule.rows[unit] * spread + off
     widest.errors[c] = max(widest.errors[c], error)
     widest.slopes[c] = max(widest.slopes[c], (gap - 2 * error) / length)
-    error += rule.steep[c, unit] * apart[c]
+    error += rule.steep[c, unit] * apart
     if 3 * error < gap:
         slip = error / (gap - 2 * error)
-        doubt[vertex, SHIFT + c] = apart[c] + slip * length
+        doubt[vertex, SHIFT + c] = apart + slip * length
     else:
         slip = np.inf
-        doubt[vertex, SHIFT + c] = apart[c] + length + max(doubt[a, SHIFT + c], doubt[b, SHIFT + c])
+        doubt[vertex, SHIFT + c] = apart + length + max(doubt[edge.a, SHIFT + c], doubt[edge.b, SHIFT + c])
     return spread, slip
 
 
 @njit(cache=True, nogil=True, **IN_PLACE)
-def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questions, widest, count):
-    """The point between a and b where the boundary runs: its values, and on which side of the others it lies.
+def new_vertex(edge, boundary, root, vertices, rule, questions, widest, count):
+    """The point of an edge where the boundary runs: its values, and on which side of the others it lies.
 
     What is above (below) at both ends is so between them; only boundaries with ends on both sides need a look.
     """
+    a, b, line, apart = edge.a, edge.b, edge.line, edge.apart
     values, above, below, doubt = vertices.values, vertices.above, vertices.below, vertices.doubt
     breakpoints, rows, asked = rule.breakpoints, rule.rows, questions.asked
     vertex, units = np.uint64(count[VERTICES]), values.shape[1]
@@ -335,8 +347,8 @@ def new_vertex(a, b, boundary, root, line, length, apart, vertices, rule, questi
         doubt[vertex, column] = max(doubt[a, column], doubt[b, column])
     doubt[vertex, TURNS] += 1
     gap, steep = abs(za - zb), rule.steep
-    sure, slip = new_doubt(a, b, vertex, gap, off, unit, length, apart, rule, doubt, widest, 0)
-    usual, usual_slip = new_doubt(a, b, vertex, gap, off, unit, length, apart, rule, doubt, widest, 1)
+    sure, slip = new_doubt(edge, vertex, unit, gap, off, rule, doubt, widest, 0)
+    usual, usual_slip = new_doubt(edge, vertex, unit, gap, off, rule, doubt, widest, 1)
     moved = doubt[vertex, MOVED] ** 2 + off * off
     for w in range(above.shape[1]):
         over, under = above[a, w] | above[b, w], below[a, w] | below[b, w]
@@ -384,9 +396,9 @@ def note_slope(a, b, on, boundary, length, vertices, rule, widest):
     level = rule.breakpoints[which]
     row = rule.rows[unit]
     for c in range(2):
-        error = abs(values[on, unit] - level) + row * computed(doubt, law, on, c)
+        error = abs(values[on, unit] - level) + row * error_of(doubt, law, on, c)
         widest.errors[c] = max(widest.errors[c], error)
-        slack = row * (computed(doubt, law, a, c) + computed(doubt, law, b, c)) + doubt[a, MOVED] + doubt[b, MOVED]
+        slack = row * (error_of(doubt, law, a, c) + error_of(doubt, law, b, c)) + doubt[a, MOVED] + doubt[b, MOVED]
         widest.slopes[c] = max(widest.slopes[c], (abs(values[a, unit] - values[b, unit]) - slack) / length)
 
 
@@ -436,7 +448,7 @@ def split_cell(cell, p, q, made_by, mesh, count):
 
 
 @njit(cache=True, nogil=True, **IN_PLACE)
-def cutting(cell, start, origin, after, above, below):
+def lowest_cut(cell, start, origin, after, above, below):
     """The lowest boundary that cuts a cell, or -1; and whether no other does."""
     boundary = -1
     for w in range(above.shape[1]):
@@ -529,7 +541,7 @@ def cut_cells(mesh, vertices, rule, questions, count, stack, roots, most):
         if room < 0:
             return FULL
         cell = stack[count[STACKED] - 1]
-        boundary, alone = cutting(cell, start, origin, after, above, below)
+        boundary, alone = lowest_cut(cell, start, origin, after, above, below)
         if boundary < 0:
             count[STACKED] -= 1
             continue
@@ -545,12 +557,10 @@ def cut_cells(mesh, vertices, rule, questions, count, stack, roots, most):
             a, b = origin[last if k == 0 else h], origin[h if k == 0 else last]  # the same seen from both sides
             length = distance(xy, a, b) + rule.law[DRIFT]
             if on < 0:
-                edge = last >> 1
-                line = mesh.label[edge] if mesh.rivals[edge] < 0 else RIVALS - mesh.rivals[edge]
-                v = new_vertex(
-                    a, b, boundary, count[ROOT] - 1, line, length, mesh.apart[edge], vertices, rule, questions, widest,
-                    count,
-                )  # fmt: skip
+                e = last >> 1
+                line = mesh.label[e] if mesh.rivals[e] < 0 else RIVALS - mesh.rivals[e]
+                edge = Edge(a, b, line, length, mesh.apart[e])
+                v = new_vertex(edge, boundary, count[ROOT] - 1, vertices, rule, questions, widest, count)
                 for d in range(2):
                     xy[v, d] = xy[a, d] + vertices.weights[v] * (xy[b, d] - xy[a, d])
                 on = split_edge(last, v, mesh, count)
@@ -636,7 +646,8 @@ def cut_pieces(chain, vertices, rule, questions, count, roots, most):
                 if count[VERTICES] >= most:
                     return TOO_MANY
                 length = stretch[root] * (place[b] - place[a] + rule.law[DRIFT])
-                v = new_vertex(a, b, boundary, root, -1, length, apart, vertices, rule, questions, widest, count)
+                edge = Edge(a, b, -1, length, apart)
+                v = new_vertex(edge, boundary, root, vertices, rule, questions, widest, count)
                 place[v] = place[a] + vertices.weights[v] * (place[b] - place[a])
                 chain.label[v], chain.source[v], stretch[v] = rule.labels[boundary], a, stretch[root]
                 after[a], after[v] = v, b
@@ -695,7 +706,7 @@ def sharpest(places, outgoing, mesh):
 def slope_along(a, v, unit, length, vertices, rule):
     """At most how steep a unit is between two vertices."""
     values, doubt, law = vertices.values, vertices.doubt, rule.law
-    error = rule.rows[unit] * (computed(doubt, law, a, 0) + computed(doubt, law, v, 0))
+    error = rule.rows[unit] * (error_of(doubt, law, a, 0) + error_of(doubt, law, v, 0))
     error += doubt[a, MOVED] + doubt[v, MOVED]
     return (abs(values[a, unit] - values[v, unit]) + error) / length if length > 0 else np.inf
 
@@ -704,7 +715,7 @@ def slope_along(a, v, unit, length, vertices, rule):
 def bound_at(v, unit, slope, doubt, rule):
     """The bound on the error of a unit at a vertex around which it has this slope."""
     shifted = slope * doubt[v, SHIFT] if doubt[v, SHIFT] > 0 else 0.0
-    return rule.rows[unit] * computed(doubt, rule.law, v, 0) + shifted
+    return rule.rows[unit] * error_of(doubt, rule.law, v, 0) + shifted
 
 
 @njit(cache=True, nogil=True)

@@ -130,7 +130,8 @@ class LineCells(Cells):
             return 1
         u = self._directions(self.breakpoints)[None]
         before, after = (
-            maps.derivatives(self._net, self.at(side), u)[1] for side in (self.centres[:-1], self.centres[1:])
+            maps.derivatives(self._net, self.at(self.centres[side]), u, self.columns, self.patterns_of(side))[1]
+            for side in (slice(None, -1), slice(1, None))
         )
         return 1 + int((~maps.same_maps(before, after)).sum())
 
@@ -288,7 +289,7 @@ def _cells_along(
     made = Segments(curves)
     swept = sweep(net, made, max_cells=max_cells, memory=memory, show_progress=show_progress, certified=certified)
     patterns = swept.patterns()
-    return [_gathered(net, curve, made, patterns, swept, number) for number, curve in enumerate(curves)]
+    return [_line_cells_of(net, curve, made, patterns, swept, number) for number, curve in enumerate(curves)]
 
 
 def _net_points(net: Network, curve: Tensor) -> Tensor:
@@ -301,7 +302,7 @@ def _steps(curve: Tensor) -> Floats:
     return np.asarray((curve[1:] - curve[:-1]).flatten(1).norm(dim=1).numpy())
 
 
-def _gathered(
+def _line_cells_of(
     net: Network, curve: Tensor, made: Segments, all_patterns: Words | PatternTable, swept: Swept, number: int
 ) -> LineCells:
     """The cells of one curve: pieces in order, those with the same pattern joined, those without length left out."""

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from regionscope.tracing.activations import PAIRWISE
+from regionscope.tracing.lifting import sides_of
 from regionscope.tracing.steps import Step
 
 Pieces = list[tuple[Fraction | Tensor, Fraction]]  # slope and offset of each, from left to right
@@ -42,6 +45,13 @@ def pieces(step: Step, constants: Mapping[int, Any]) -> Pieces | None:
         case "clamp" | "clamp_min" | "clamp_max":
             return _limited(given.get("min"), given.get("max"))
     return None
+
+
+def better(step: Step, over: Tensor, values: Mapping[int, Any], shapes: Mapping[int, tuple[int, ...]]) -> Tensor:
+    """The larger or smaller of two, as the side of their difference says: whether the first is `over` the second."""
+    a, b = sides_of(step, values, shapes)
+    over = over.reshape(-1, *shapes[step.results[0]]).bool()
+    return torch.where(over, a, b) if PAIRWISE[step.name] == "maximum" else torch.where(over, b, a)
 
 
 def joined(*parts: tuple[Fraction, Fraction]) -> Pieces:

@@ -218,13 +218,28 @@ class PlaneCells(Cells):
 
     def locate(self, u: ArrayLike) -> Indices:
         """The cell that holds each point with plane coordinates u (n, 2); -1 outside the domain."""
-        u = as_array(u).reshape(-1, 2)
-        sides = np.concatenate([2 * np.arange(len(self.edges)), 2 * np.arange(len(self.edges)) + 1])
-        order = np.lexsort((sides, self.edges.cells.T.ravel()))
-        inner = order[np.searchsorted(self.edges.cells.T.ravel()[order], 0) :]
-        starts = np.searchsorted(self.edges.cells.T.ravel()[inner], np.arange(len(self) + 1))
-        ends, cells = self.edges.vertices, self.edges.cells
-        return np.asarray(traversals.walk(u, self.vertices, ends, cells, starts, sides[inner]))
+        u, short = as_array(u).reshape(-1, 2), rounding_bound(self.vertices)
+        ends, owners = self.edges.vertices, self.edges.cells
+        order = np.argsort(owners.ravel(), kind="stable")
+        sides = order[np.searchsorted(owners.ravel()[order], 0) :]  # of the cells, one after another
+        starts = np.searchsorted(owners.ravel()[sides], np.arange(len(self) + 1))
+        largest = int(self.areas.argmax())
+        found = np.asarray(traversals.walk(u, self.vertices, ends, owners, starts, sides, largest, short))
+        for lost in np.flatnonzero(found == traversals.LOST):
+            found[lost] = self._nearest(u[lost], starts, sides, short)
+        return found
+
+    def _nearest(self, point: Floats, starts: Indices, sides: Indices, short: float) -> int:
+        """The cell whose sides a point is least beyond, by a look at all of them; -1 outside the domain."""
+        edge, side = sides >> 1, sides & 1
+        a, b = (self.vertices[self.edges.vertices[edge, end]] for end in (side, 1 - side))
+        (x, y), (dx, dy) = (point - a).T, (b - a).T
+        length = np.hypot(dx, dy)
+        beyond = np.where(length > short, (dy * x - dx * y) / np.maximum(length, short), -np.inf)
+        worst = np.maximum.reduceat(beyond, starts[:-1])
+        cell = int(np.where(np.isfinite(worst), worst, np.inf).argmin())
+        last = starts[cell] + int(beyond[starts[cell] : starts[cell + 1]].argmax())
+        return -1 if worst[cell] > short and self.edges.cells[edge[last], 1 - side[last]] < 0 else cell
 
     def verify(
         self, *, sample: int = 8, generator: torch.Generator | None = None, show_progress: bool = False
@@ -333,10 +348,10 @@ def plane_cells(
         before_blocks=lambda: forecast(net, plane, up_to_layer=up_to_layer).check(max_cells, memory),
         check=check,
     )
-    return _finished(plane, net, made, sweep)
+    return _plane_cells_of(plane, net, made, sweep)
 
 
-def _finished(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> PlaneCells:
+def _plane_cells_of(plane: Plane, net: Network, made: Subdivision, sweep: Swept) -> PlaneCells:
     mesh, (offsets, corners, _) = made.mesh, made.loops()
     made.mesh = mesh = mesh._replace(after=mesh.after[:0], before=mesh.before[:0])  # of millions of cells much memory
     ends, sides = mesh.origin.reshape(-1, 2), mesh.face.reshape(-1, 2)

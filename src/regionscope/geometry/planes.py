@@ -14,6 +14,7 @@ from regionscope.tables import Facts
 from regionscope.types import Array, Floats
 
 ROUNDED = 8  # a point between two others, computed from them, is no farther off their line than so many roundings
+USUAL_MARGIN = 1.2  # of planes through three points that are looked at, so that none lies at the rim
 SQUARE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 
 

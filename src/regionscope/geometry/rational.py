@@ -47,7 +47,7 @@ from regionscope.geometry.modular import (
     remainder,
     remainders,
 )
-from regionscope.geometry.pieces import RELU, Pieces, pieces
+from regionscope.geometry.pieces import RELU, Pieces, better, pieces
 from regionscope.geometry.rounding import NORMS, NUMBERS, norm_constants
 from regionscope.machine import points_at_once
 from regionscope.tracing.activations import PAIRWISE
@@ -74,7 +74,7 @@ class Modular:
     def __call__(self, step: Step, values: Known, shapes: Shapes) -> list[Any]:
         name, rest = step.name, [None] * (len(step.results) - 1)
         if name in PAIRWISE:
-            return [self.better(step, values, shapes)]
+            return [better(step, self.choices[step.results[0]], values, shapes)]
         if (found := pieces(step, self.constants)) is not None:
             return [self.bent(step, values, found)]
         if name in NORMS:
@@ -135,15 +135,6 @@ class Modular:
     def number(self, plain: float) -> Tensor:
         """A plain number modulo p."""
         return torch.tensor(remainder(plain, self.p), dtype=torch.float64)
-
-    def better(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
-        """The larger or smaller of two, as the side of their difference says."""
-        shape = shapes[step.results[0]]
-        over = self.choices[step.results[0]].reshape(-1, *shape).bool()
-        a, b = (values[step.named[name].index] for name in ("self", "other"))
-        a, b = (v.reshape(len(v), *[1] * (len(shape) + 1 - v.dim()), *v.shape[1:]) if i in shapes else v
-                for v, i in ((a, step.named["self"].index), (b, step.named["other"].index)))  # fmt: skip
-        return torch.where(over, a, b) if PAIRWISE[step.name] == "maximum" else torch.where(over, b, a)
 
     def bent(self, step: Step, values: Known, found: Pieces) -> Tensor:
         """Each unit on the piece that was chosen."""

@@ -35,8 +35,8 @@ class Standings:
         playing = [t for t in brackets if t.rounds[-1].name in later]
         waiting = {t.entrants.site.name for t in playing if t.entrants is not None and t.entrants.may_close}
         rounds = {site.name for t in playing for site in t.rounds}
-        above = _inherited(self.above, waiting | rounds, cut, cut.vertices.above, vertices)
-        return Standings(above, _inherited(self.below, rounds, cut, cut.vertices.below, vertices))
+        above = _bits_of_all(self.above, waiting | rounds, cut, cut.vertices.above, vertices)
+        return Standings(above, _bits_of_all(self.below, rounds, cut, cut.vertices.below, vertices))
 
     def constant_matches(self, playing: Bracket, everywhere: Ints, boundaries: Boundaries, vertices: int) -> Words:
         """The matches at every vertex whose two competitors are the same constant, packed; no rows if none can be.
@@ -69,7 +69,7 @@ class Standings:
         return packed.view(np.uint64)
 
 
-def _inherited(kept: dict[str, Words], names: set[str], cut: Cut, bits: Words, vertices: int) -> dict[str, Words]:
+def _bits_of_all(kept: dict[str, Words], names: set[str], cut: Cut, bits: Words, vertices: int) -> dict[str, Words]:
     """What was kept under these names, with rows for new vertices too, and the bits of the site that has cut."""
     grown = {name: enlarged(old, vertices) for name, old in kept.items() if name in names}
     for rows in grown.values():

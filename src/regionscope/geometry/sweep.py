@@ -112,7 +112,7 @@ def sweep(
         shared = {id(basis): basis.nbytes for basis in bases_waiting}
         budget.waiting = sum(b.nbytes for b in waiting) + sum(shared.values())
         others = sum(len(b.cells) for b in waiting) + done.cells
-        parts = _carried(block, way, budget, max_cells - others, bar, check)
+        parts = _parts_left(block, way, budget, max_cells - others, bar, check)
         if parts and before_blocks is not None and block.share == 1.0:
             before_blocks()
         waiting += reversed(parts)
@@ -150,7 +150,7 @@ class Finished:
         return int(sum(array.nbytes for array in piece)) + patterns.nbytes
 
 
-def _carried(
+def _parts_left(
     block: CellBlock, way: Way, budget: Budget, most: int, bar: Any, check: Callable[[], None]
 ) -> list[CellBlock]:
     """Take a block through all sites that have not cut it yet; or return its parts if it is too large."""
@@ -223,9 +223,10 @@ def _cut_within(block: CellBlock, cut: Cut, most: int, budget: Budget, each: int
             raise
         needed = budget.needed(size / OVER)
         raise TooMuchMemory(
-            f"{now:,} {'cell has' if now == 1 else 'cells have'} to stay together while"
-            f" {cut.boundaries.site.name!r}, a round of a maximum, cuts, and there is room for {room:,.0f} at the end:"
-            f" give {needed / GB:.1f} GB of memory, which do for this round, or look at a smaller part"
+            f"all that {cut.boundaries.site.name!r}, a round of max-pooling or its like, makes of"
+            f" {now:,} {'cell' if now == 1 else 'cells'} has to stay in memory together, and there is room for"
+            f" {room:,.0f}: give more memory ({needed / GB:.1f} GB do whatever it makes, twice as much as now often"
+            " does), or look at a smaller part"
         ) from error
 
 
@@ -263,7 +264,7 @@ def _finish(cells: Complex, swept: Swept, last: Boundaries) -> None:
     rounds = [b for b in swept.boundaries if b.tournament == last.tournament]
     assert last.tournament is not None
     playing, lineage = swept.judge.tournaments[last.tournament], swept.lineage
-    won, met = _played(playing, lineage, rounds, cells.matches(rounds))
+    won, met = _winners_and_meetings(playing, lineage, rounds, cells.matches(rounds))
     merged = cells.merge(Finish(playing, rounds, met, won, lineage.ancestors_before(len(rounds))))
     if merged is not None:
         swept.thin(merged.vertices)
@@ -271,7 +272,7 @@ def _finish(cells: Complex, swept: Swept, last: Boundaries) -> None:
     swept.lineage = lineage.noted(last.tournament.name, won, winners=True)
 
 
-def _played(
+def _winners_and_meetings(
     playing: Bracket,
     lineage: Lineage,
     rounds: Sequence[Boundaries],

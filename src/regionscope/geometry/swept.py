@@ -84,7 +84,7 @@ class Swept:
         self._chosen: Words | None = None  # those that cut in this one, if not all do
         self._moved: Floats | None = None  # MOVED of earlier passes
         self.table: PatternTable | None = None  # the patterns of cells that were found in blocks
-        self.still = _poisoned(net, start)
+        self.still = _input_with_nan(net, start)
         self._boundaries_now = 0  # of the site that was looked at last
         self.summed: Summed | None = None  # if so, the state is the values of units that may switch, and weights
         if in_rows and start.frame is not None:
@@ -241,7 +241,7 @@ class Swept:
         fixed = np.tile(~np.isnan(constants), len(rule.breakpoints))
         z = (np.nan_to_num(constants)[None] - rule.breakpoints[:, None]).ravel()
         rows, slack = np.tile(rule.rows, len(rule.breakpoints)), 2 * EPS * np.repeat(np.abs(rule.breakpoints), units)
-        bounds = [np.asarray(rows * kernels.computed(vertices.doubt, rule.law, 0, c) + slack) for c in range(2)]
+        bounds = [np.asarray(rows * kernels.error_of(vertices.doubt, rule.law, 0, c) + slack) for c in range(2)]
         above = z > bounds[1]
         opened = np.flatnonzero(fixed & ~(np.abs(z) > bounds[0]) & ~((z == 0) & (bounds[0] == 0)))
         if len(opened):
@@ -262,7 +262,7 @@ class Swept:
         x = np.zeros((1 + groups * each, self._directions.shape[2]))
         x[1:] = self._directions.flatten(0, 1)
         with threads_for(len(x) * part.held_entries):
-            made = [value.numpy() for value in _evaluated(part, (0,), [x])]
+            made = [value.numpy() for value in _part_outputs(part, (0,), [x])]
         steps = [(m[1:] - m[0]).reshape(groups, each, m.shape[1]) for m in made]
         slopes = np.linalg.norm(steps[0], axis=1).max(axis=0, initial=0.0)  # of each unit
         rounding = [2 * (m.noise[0] + m.floor[0]) + ORTHONORMAL for m in (law.row, law.state)]
@@ -408,7 +408,7 @@ def _with_bits(table: Words, bits: Words, rows: int) -> Words:
     return np.asarray(table | bits) if len(table) else np.tile(bits, (rows, 1))
 
 
-def _poisoned(net: Network, start: Start) -> Floats | None:
+def _input_with_nan(net: Network, start: Start) -> Floats | None:
     """An input (1, entries) with NaN where inputs change: what comes of it is a number only where nothing ever does."""
     if start.moving is None or start.moving.all() or not COMPARISONS.isdisjoint(s.name for s in net.program.steps):
         return None
@@ -430,13 +430,13 @@ def _fill(
         for start in reversed(starts) if backwards else starts:
             some = slice(start, min(start + at_once, vertices))
             into = [torch.from_numpy(target[some]) for target in targets]
-            made = _evaluated(part, known, [s[some] for s in state], into[0] if apart else None)
+            made = _part_outputs(part, known, [s[some] for s in state], into[0] if apart else None)
             for target, result in zip(into, made, strict=True):
                 if target.data_ptr() != result.data_ptr():
                     target.copy_(result)  # on all cores
 
 
-def _evaluated(
+def _part_outputs(
     part: Program, known: tuple[int, ...], state: Sequence[Floats], into: Tensor | None = None
 ) -> list[Tensor]:
     """The outputs of a part of the network, as rows, given rows of the values that it knows; none of them shared.

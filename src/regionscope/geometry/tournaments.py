@@ -6,7 +6,7 @@ whole cell are on no side of each other's boundary; the one that comes first win
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -45,14 +45,15 @@ class Matches:
 class Bracket:
     """The rounds of one tournament, from what enters it, `source`, to the winners.
 
-    `numbers` gives every position in the source the number by which torch calls it. `entrants` says what competitors
-    are known to be on pieces of the site that they come from, if they come from one.
+    The step `told` says who won, of what is `arranged` out of the source. `entrants` says what competitors are known to
+    be on pieces of the site that they come from, if they come from one.
     """
 
     rounds: tuple[Site, ...]
     source: int
     program: Program
-    numbers: Tensor
+    told: Step
+    arranged: Program
     entrants: "Entrants | None"
 
     @property
@@ -64,6 +65,20 @@ class Bracket:
     def slots(self) -> int:
         """How many there are, see `Matches`."""
         return self.positions + sum(site.units for site in self.rounds)
+
+    @cached_property
+    def numbers(self) -> Tensor:
+        """The number by which torch calls every position in the source."""
+        positions = torch.arange(self.positions).reshape(1, *self.program.shapes[self.source])
+        among = competitors(self.told, self.arranged.resume({self.source: positions})[0])
+        numbers = torch.empty(self.positions, dtype=torch.long)
+        numbers[among.flatten()] = torch.arange(among.shape[-1]).expand(among.shape).flatten()
+        return numbers
+
+    def values(self, entering: Tensor, winners: Tensor) -> Tensor:
+        """What those are who are called by numbers (n, winners), given what enters the tournament."""
+        among = competitors(self.told, self.arranged.resume({self.source: entering})[0])
+        return among.gather(-1, winners.reshape(len(among), among.shape[1], -1)).flatten(1)
 
     @cached_property
     def matches(self) -> dict[str, Matches]:
@@ -156,7 +171,7 @@ class Entrants:
 def entrants(net: Network, source: int) -> Entrants | None:
     """What is known of the entries of a value, if they are those that leave a site."""
     for site in net.sites:
-        way = _between(net.program, site.exit, source)
+        way = between(net.program, site.exit, source)
         (step,) = (step for step in net.program.steps if site.exit in step.results)
         found = pieces(step, net.program.constants)
         if way is not None and found is not None and all(s.name in SAME for s in way.steps):
@@ -171,20 +186,18 @@ def entrants(net: Network, source: int) -> Entrants | None:
 def bracket(net: Network, tournament: Tournament) -> Bracket:
     """Who meets whom in a tournament that says who won."""
     rounds = tuple(site for site in net.sites if site.tournament == tournament)
-    (last,) = (step for step in net.program.steps if tournament.winners in step.results)
-    chain = [last]  # the step that says who won, and those that only arrange its competitors
-    while True:
-        (source,) = chain[-1].used & net.program.shapes.keys()
-        program = _between(net.program, source, rounds[-1].exit)
-        if program is not None:
-            break
+    (told,) = (step for step in net.program.steps if tournament.winners in step.results)
+    (told_of,) = told.used & net.program.shapes.keys()
+    source = told_of  # or what it is arranged out of
+    while (program := between(net.program, source, rounds[-1].exit)) is None:
         (step,) = (step for step in net.program.steps if source in step.results)
-        chain.append(step)
-    numbers = _called(list(reversed(chain)), net.program.shapes[source])
-    return Bracket(rounds, source, program, numbers, entrants(net, source))
+        (source,) = step.used & net.program.shapes.keys()
+    arranged = between(net.program, source, told_of)
+    assert arranged is not None, "it is told of those who compete"
+    return Bracket(rounds, source, program, told, arranged, entrants(net, source))
 
 
-def _between(program: Program, source: int, end: int) -> Program | None:
+def between(program: Program, source: int, end: int) -> Program | None:
     """The steps that lead from one value to another; None if the second needs more than the first."""
     needed, kept = {end}, list[Step]()
     for step in reversed(program.steps):
@@ -196,17 +209,9 @@ def _between(program: Program, source: int, end: int) -> Program | None:
     return replace(program, steps=tuple(reversed(kept)), outputs=(end,)) if needed == {source} else None
 
 
-def _called(chain: Sequence[Step], shape: tuple[int, ...]) -> Tensor:
-    """The number by which the last of these steps calls each position of what enters the first."""
-    positions = torch.arange(math.prod(shape)).reshape(shape)
-    for step in chain[:-1]:
-        (index,) = step.used
-        (positions,) = step.run({index: positions})
-    last = chain[-1]
-    if "pool" in last.name:
-        spatial = len(last.named.get("kernel_size") or last.named["output_size"])
-        return positions.flatten() % math.prod(shape[-spatial:])
-    along = positions.movedim(last.named["dim"], -1)
-    numbers = torch.zeros(math.prod(shape), dtype=torch.long)
-    numbers[along.flatten()] = torch.arange(along.shape[-1]).expand(along.shape).flatten()
-    return numbers
+def competitors(step: Step, entering: Tensor) -> Tensor:
+    """What competes, the place of each in its group being the number that the step calls it by: (n, groups, places)."""
+    if "pool" in step.name:
+        spatial = len(step.named.get("kernel_size") or step.named["output_size"])
+        return entering.flatten(-spatial).flatten(1, -2)
+    return entering.movedim(step.named["dim"] % (entering.dim() - 1) + 1, -1)[:, None].flatten(1, -2)

@@ -8,6 +8,8 @@ import numpy as np
 
 from regionscope.compiling import njit
 
+LOST = -2  # instead of a cell, where a walk has gone in a circle
+
 
 @njit(cache=True, nogil=True)
 def cell_bits(above, cells, origin, face):
@@ -215,10 +217,12 @@ def chain(first, after):
 
 
 @njit(cache=True, nogil=True)
-def walk(points, xy, ends, cells, starts, sides):
-    """The cell of each point: from cell to cell through the side that the point lies farthest beyond; -1 outside."""
+def walk(points, xy, ends, cells, starts, sides, cell, short):
+    """The cell of each point: from cell to cell through the side that the point lies farthest beyond; -1 outside.
+
+    Sides that are `short` have no direction, and nothing goes through them; `LOST` if that leads in a circle.
+    """
     found = np.empty(len(points), np.int64)
-    cell = 0
     for p in range(len(points)):
         x, y = points[p]
         for _ in range(len(starts)):
@@ -227,7 +231,8 @@ def walk(points, xy, ends, cells, starts, sides):
                 e, side = sides[k] >> 1, sides[k] & 1
                 a, b = ends[e, side], ends[e, 1 - side]
                 dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
-                beyond = (dy * (x - xy[a, 0]) - dx * (y - xy[a, 1])) / max(np.sqrt(dx * dx + dy * dy), 1e-300)
+                length = np.sqrt(dx * dx + dy * dy)
+                beyond = (dy * (x - xy[a, 0]) - dx * (y - xy[a, 1])) / length if length > short else 0.0
                 if beyond > worst:
                     worst, through = beyond, sides[k]
             if through < 0:
@@ -239,5 +244,5 @@ def walk(points, xy, ends, cells, starts, sides):
                 break
             cell = following
         else:
-            found[p] = cell  # it went in a circle: on a border, to within rounding
+            found[p] = LOST
     return found

@@ -15,10 +15,10 @@ from regionscope.measures.directions import chosen_directions, tangent_floats
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import (
     good_as_it_stands,
-    levels_at_breakpoints,
     standing,
     usual_slopes,
 )
+from regionscope.measures.pools import levels_at_breakpoints
 from regionscope.measures.rank import ranks
 from regionscope.measures.routes import Route
 from regionscope.progress import tqdm

@@ -8,7 +8,7 @@
 There is a class for every measure, with its name: LocalComplexity, LocalRank, TotalVariation and so on.
 """
 
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from regionscope.integrations import extra
 from regionscope.measures.table import MEASURES, measure_named
 from regionscope.points import first_array
-from regionscope.results import Estimate, Share, wilson_interval
+from regionscope.results import Estimate, wilson_interval
 from regionscope.tracing.network import Network
 from regionscope.tracing.undisturbed import evaluated
 from regionscope.types import Array, Model
@@ -39,7 +39,6 @@ class PointMetric(Metric):
     """
 
     measure: ClassVar[str]
-    share: ClassVar[bool]  # of points
     full_state_update = False
     is_differentiable = False
     total: Tensor
@@ -73,7 +72,7 @@ class PointMetric(Metric):
         """The mean over all points, of all processes."""
         mean = self.total / self.count
         self.spread = ((self.squares / self.count - mean**2).clamp_min(0) / (self.count - 1)).sqrt()
-        if self.share and self.count > 0:
+        if MEASURES[self.measure].share and self.count > 0:
             low, high = wilson_interval(float(mean), int(self.count), 1.0)
             self.spread = torch.full_like(mean, (high - low) / 2)
         return mean
@@ -104,8 +103,7 @@ def _metric_class(measure: str) -> type[PointMetric]:
     """The metric class of a measure."""
     name = measure.title().replace("_", "")
     about = f"`{measure}` as a metric; see `PointMetric` and `regionscope.{measure}`."
-    share = get_type_hints(MEASURES[measure].function)["return"] is Share
-    return type(name, (PointMetric,), {"measure": measure, "share": share, "__doc__": about, "__module__": __name__})
+    return type(name, (PointMetric,), {"measure": measure, "__doc__": about, "__module__": __name__})
 
 
 METRICS = {measure: _metric_class(measure) for measure in MEASURES}

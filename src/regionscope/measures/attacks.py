@@ -190,12 +190,12 @@ def _apgd(search: Search, start: Tensor, steps: int, step_size: float | None) ->
         previous, (loss, gradient) = loss, search.look(p)
         rises, higher = rises + (loss > previous), loss > top
         top = torch.where(higher, loss, top)
-        top_place, top_gradient = _chosen(higher, p, top_place), _chosen(higher, gradient, top_gradient)
+        top_place, top_gradient = _rows_where(higher, p, top_place), _rows_where(higher, gradient, top_gradient)
         if step in halving_steps(steps):
             halved = (rises < 0.75 * (step - last_check)) | (~halved & (top == last_top))
-            size, loss = _chosen(halved, size / 2, size), torch.where(halved, top, loss)
-            p, before = _chosen(halved, top_place, p), _chosen(halved, top_place, before)
-            gradient = _chosen(halved, top_gradient, gradient)
+            size, loss = _rows_where(halved, size / 2, size), torch.where(halved, top, loss)
+            p, before = _rows_where(halved, top_place, p), _rows_where(halved, top_place, before)
+            gradient = _rows_where(halved, top_gradient, gradient)
             last_top, last_check, rises = top, step, torch.zeros_like(rises)
 
 
@@ -264,7 +264,7 @@ def _gradient_of(values: Tensor, x: Tensor) -> Tensor:
     return torch.autograd.grad(values.sum(), x, retain_graph=True, allow_unused=True, materialize_grads=True)[0]
 
 
-def _chosen(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def _rows_where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The rows of a where the condition (n,) holds, of b elsewhere."""
     return torch.where(condition.view(_column(a)), a, b)
 

@@ -179,7 +179,7 @@ def _some_rounds(
 
     With the `usual_slopes` of the network, only good units do.
     """
-    n, drawn = len(x), [_drawn(route.net, x, scales, number, numbers) for number in group]
+    n, drawn = len(x), [_noise_and_picks(route.net, x, scales, number, numbers) for number in group]
     noise = [torch.cat(site) for site in zip(*(noises for noises, _ in drawn), strict=True)]  # round by round
     chosen = torch.cat([uniform for _, uniform in drawn])
     keys = [(number, len(noise)) for number in group]
@@ -212,12 +212,14 @@ def _all_rounds(
 ) -> list[Tensor]:
     """The same for every round, where few units switch."""
     net = quick.route.net
-    noises, uniform = zip(*(_drawn(net, x, scales, number, numbers) for number in range(rounds)), strict=True)
+    noises, uniform = zip(*(_noise_and_picks(net, x, scales, number, numbers) for number in range(rounds)), strict=True)
     one_side = [torch.stack(site) for site in zip(*noises, strict=True)]
     noise = [torch.cat([d, -d]) for d in one_side]  # (2 rounds, n, units)
     values = quick.values(x, noise)
     found = zip(net.sites, scales, quick.norms(x, values, noise), values, strict=True)
-    weights = [_weighted(slopes.flatten(0, 1), z.flatten(0, 1), site, s, density) for site, s, slopes, z in found]
+    weights = [
+        _slope_densities(slopes.flatten(0, 1), z.flatten(0, 1), site, s, density) for site, s, slopes, z in found
+    ]
     if usual is not None:
         chosen = torch.cat([torch.stack(uniform)[..., side::2].flatten(0, 1) for side in (0, 1)])
         everywhere = x.expand(2 * rounds, *x.shape).flatten(0, 1)
@@ -227,7 +229,9 @@ def _all_rounds(
     return list(sums.view(2, rounds, len(x), -1).mean(dim=0))
 
 
-def _drawn(net: Network, x: Tensor, scales: list[float], number: int, numbers: Draws) -> tuple[list[Tensor], Tensor]:
+def _noise_and_picks(
+    net: Network, x: Tensor, scales: list[float], number: int, numbers: Draws
+) -> tuple[list[Tensor], Tensor]:
     """The noise (n, units) a site of one round, and what picks the units that are looked at closely, (n, 2 sites)."""
     sites = list(zip(scales, net.sites, strict=True))
     noise = [s * numbers.normal((number, i), x, site.units) for i, (s, site) in enumerate(sites)]
@@ -261,13 +265,13 @@ def unit_densities(
     found: dict[int, Tensor] = {}  # number of the site -> (n, breakpoints, units)
 
     def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-        found[number] = _weighted(route.along.norms(tangents), z, net.sites[number], scales[number], density)
+        found[number] = _slope_densities(route.along.norms(tangents), z, net.sites[number], scales[number], density)
 
     route.follow(x, visit, noise=noise, vectors=vectors)
     return [found[number] for number in range(len(net.sites))]
 
 
-def _weighted(slopes: Tensor, z: Tensor, site: Site, scale: float, density: bool) -> Tensor:
+def _slope_densities(slopes: Tensor, z: Tensor, site: Site, scale: float, density: bool) -> Tensor:
     """The slopes (n, units) times rho at every breakpoint, (n, breakpoints, units)."""
     b = torch.tensor(site.breakpoints, dtype=z.dtype, device=z.device)
     share = torch.full_like(b, 1 / max(1, len(b)))[:, None]  # a unit's gradient counts once

@@ -19,7 +19,7 @@ from torch import Tensor
 from regionscope.geometry.modular import remainders
 from regionscope.geometry.pieces import pieces
 from regionscope.geometry.rounding import CHOICES, DENSE, LINEAR, MOVES, NORMS, norm_constants
-from regionscope.measures.noise import constant_in_their_regions, told, value_errors
+from regionscope.measures.noise import constant_in_their_regions, exact_answers, value_errors
 from regionscope.measures.routes import without_shift
 from regionscope.tracing.lifting import Shape, lifted
 from regionscope.tracing.network import Network, Site, as_rows
@@ -85,7 +85,7 @@ def _equal_competitors(net: Network, x: Tensor, values: Sequence[Tensor], close:
     def here(some: Indices, p: int) -> Tensor:
         return remainders(x[some], p)[:, None]
 
-    zero = told(net, values, torch.cat(asked), here, lambda found: found[:, :, 0] == 0, otherwise=False)
+    zero = exact_answers(net, values, torch.cat(asked), here, lambda found: found[:, :, 0] == 0, otherwise=False)
     return [
         mask.index_put((places[:, 0], places[:, 2]), these)
         for mask, places, these in zip(close, asked, zero.split([len(places) for places in asked]), strict=True)
@@ -93,7 +93,7 @@ def _equal_competitors(net: Network, x: Tensor, values: Sequence[Tensor], close:
 
 
 def _places_of(net: Network, masks: Sequence[Tensor]) -> list[Tensor]:
-    """The point, the value, the entry and -1 for every unit in masks (n, units) a site: what `noise.told` is asked."""
+    """The point, the value, the entry and -1 for every unit in masks (n, units) a site: for `exact_answers`."""
     found = []
     for site, mask in zip(net.sites, masks, strict=True):
         point, unit = mask.nonzero().T

@@ -35,7 +35,7 @@ CostFunction = Callable[[Network, Mapping[str, Any]], Effort]  # of all options 
 
 def complexity_effort(net: Network, options: Mapping[str, Any]) -> Effort:
     """Of `local_complexity`: the tangents of every draw, and one unit a site looked at closely."""
-    r = options["directions"] if _drawn(net, options) else _tangents(net)
+    r = options["directions"] if _draws_directions(net, options) else _tangents(net)
     looks = LOOK * sum(not good_as_it_stands(net, site) for site in net.sites) if options["good"] else 0
     return Effort(options["draws"] * (TANGENT * r + NOISE + looks))
 
@@ -48,7 +48,7 @@ def crossings_effort(net: Network, options: Mapping[str, Any]) -> Effort:
 
 def rank_effort(net: Network, options: Mapping[str, Any]) -> Effort:
     """Of `local_rank`: all tangents and a factorisation for each layer, or products with its Jacobian."""
-    if _drawn(net, options):
+    if _draws_directions(net, options):
         return Effort(PRODUCT * options["directions"] * (net.layers + 1) / 2)
     r = _tangents(net)
     units = [sum(site.units for site in net.sites if site.layer == layer + 1) for layer in range(net.layers)]
@@ -96,7 +96,7 @@ def bounds_effort(net: Network, options: Mapping[str, Any]) -> Effort:
     return Effort(options["draws"] * passes, options["draws"] * SPECTRUM * products)
 
 
-def _drawn(net: Network, options: Mapping[str, Any]) -> bool:
+def _draws_directions(net: Network, options: Mapping[str, Any]) -> bool:
     """Whether directions are drawn; see `directions.chosen_directions`."""
     return options["method"] == "random" or (options["method"] == "auto" and _tangents(net) > MOST_DIRECTIONS)
 

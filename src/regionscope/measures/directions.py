@@ -119,7 +119,7 @@ def tangent_floats(net: Network, along: Directions) -> int:
     return (len(along.vectors) or MOST_DIRECTIONS) * max(widest, 1)
 
 
-def parted(net: Network) -> tuple[Program, Program]:
+def affine_part_and_rest(net: Network) -> tuple[Program, Program]:
     """What happens while the network is affine, with outputs that are all that the rest depends on; and the rest."""
     program = net.program.pruned([*net.entries, net.output])
     first, rest = program.segments([bend(program, set(net.exits))])
@@ -128,14 +128,14 @@ def parted(net: Network) -> tuple[Program, Program]:
 
 def affine_width(net: Network) -> int:
     """How many affine functions of the input all the rest depends on."""
-    part, _ = parted(net)
+    part, _ = affine_part_and_rest(net)
     return sum(math.prod(part.shapes[value]) for value in part.outputs)
 
 
 @torch.no_grad()
 def row_space(net: Network) -> Tensor:
     """Orthonormal rows that span the gradients of all that the rest of the network depends on, by reverse mode."""
-    part, _ = parted(net)
+    part, _ = affine_part_and_rest(net)
     x = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
     with torch.enable_grad():
         x.requires_grad_()

@@ -174,7 +174,7 @@ def _nearest(
     unit = site.clone()
     masks = good_masks(net, x, usual_slopes(net)) if good and net.sites else None
     found = _values_and_slopes(routes, x, norm)
-    found, flats = _settled(precise, x, found, norm)
+    found, flats = _values_and_constants(precise, x, found, norm)
     around = _cones(precise, x, found, flats, norm)
     ties = torch.zeros_like(site)
     for number, ((z, slopes), flat) in enumerate(zip(found, flats, strict=True)):
@@ -209,7 +209,7 @@ def _cones(
     return None if around is None else Cones(around.tied, [behind * jump for jump in around.jumps])
 
 
-def _settled(
+def _values_and_constants(
     net: Network | None, x: Tensor, found: list[tuple[Tensor, Tensor]], norm: str
 ) -> tuple[list[tuple[Tensor, Tensor]], list[Tensor]]:
     """Values and slopes, and which units (n, units) are constant around the points x: they reach no boundary.
@@ -226,7 +226,7 @@ def _settled(
     flat = torch.cat([slopes <= 0 for _, slopes in found], dim=1)
     if len(point):
         values = [as_rows(z) for z in net.preactivations(x.detach().cpu().double())]
-        asked = torch.stack([point, *_named(net, point, place)], dim=1)
+        asked = torch.stack([point, *_value_and_entries(net, point, place)], dim=1)
         same = constant_in_their_regions(net, values, asked, otherwise=True)
         flat[point, place] = same.to(flat.device)
         if not same.all():
@@ -243,14 +243,14 @@ def _with_exact_ones(
     Of a network in single precision, double precision comes first, and is often enough.
     """
     if x.dtype is torch.float64:
-        asked = torch.stack([point, *_named(net, point, place)], dim=1)
+        asked = torch.stack([point, *_value_and_entries(net, point, place)], dim=1)
         z, gradients = exact_numbers(net, x.detach().cpu(), values, asked)
         slopes = torch.linalg.vector_norm(gradients, ord=NORMS[norm], dim=1)
     else:
         points, row = point.unique(return_inverse=True)
         precise = x.detach().cpu().double()[points]
         routes = Routes(net, _directions_for(net, norm))
-        better, _ = _settled(net, precise, _values_and_slopes(routes, precise, norm), norm)
+        better, _ = _values_and_constants(net, precise, _values_and_slopes(routes, precise, norm), norm)
         z, slopes = (torch.cat(part, dim=1)[row, place] for part in zip(*better, strict=True))
     at = point.to(x.device), place.to(x.device)
     units = [z.shape[1] for z, _ in found]
@@ -348,7 +348,7 @@ def _safe_radii(routes: Routes, x: Tensor, labels: Tensor) -> Tensor:
     distances.masked_fill_(tied, torch.inf)
     level = distances.masked_fill(slopes <= unsure, torch.inf).amin(dim=1, keepdim=True)
     point, place = ((slopes <= unsure) & (jumps == 0) & (distances < level)).nonzero().T
-    asked = torch.stack([point, *_named(net, labels[point], place)], dim=1)
+    asked = torch.stack([point, *_value_and_entries(net, labels[point], place)], dim=1)
     constant = constant_in_their_regions(net, values, asked, otherwise=False)
     distances[point[constant], place[constant]] = torch.inf
     nearest = torch.maximum(distances.amin(dim=1), _steady_radii(net, gaps[-1], labels))
@@ -369,7 +369,7 @@ def _nearest_breakpoint(site: Site, z: Tensor) -> Tensor:
     return torch.stack([(z - b).abs() - 2 * EPS * abs(b) for b in site.breakpoints]).amin(dim=0)
 
 
-def _named(net: Network, labels: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _value_and_entries(net: Network, labels: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The value, the entry and what is taken off it, of units and, after these, of the lead of labels over outputs."""
     ends = torch.tensor([0, *(site.units for site in net.sites)]).cumsum(dim=0)
     site = torch.searchsorted(ends, place, right=True) - 1

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from regionscope.geometry.pieces import pieces
 from regionscope.measures.noise import without_effect
+from regionscope.measures.pools import levels_at_breakpoints, masks_at_levels
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.given import network_and_points, points_kept_at_once
-from regionscope.tracing.lifting import Shape, lifted
+from regionscope.tracing.lifting import Shape, lifted, sides_of
 from regionscope.tracing.network import Network, Site, as_rows, piece
 from regionscope.tracing.program import OnValue, Program
 from regionscope.tracing.steps import Step
@@ -36,7 +37,8 @@ def good_units(
     """The number of units that are good at each point: open units lead from them to the output (LC A.1, HR).
 
     A unit is good if the derivative of a generic combination of the outputs by what leaves the unit is not zero; for
-    dense ReLU layers, if every later layer has an open unit. Derivatives that may be rounding only are settled in exact
+    dense ReLU layers, if every later layer has an open unit. In max-pooling all that are largest are open: closed ReLUs
+    often are together, and whichever opens is the largest. Derivatives that may be rounding only are settled in exact
     arithmetic. `per_unit` asks for the mask (n, units). The number that are not good is `net.units - mean`; LC's B is
     its mean under noise. Exact.
 
@@ -302,15 +304,16 @@ def good_weights(
     """What is left of weights (n, breakpoints, units) a site when only good units count: (n, units) a site; unbiased.
 
     Units that give what they give at the breakpoint, as closed ones do, are good or not as they stand. The others are
-    taken as they stand too, which is nearly right: one of them a site is picked with probability in proportion to its
-    weight by a uniform number of `chosen` (n, sites) and moved to the breakpoint; if it is not what it was, the weight
-    of all is added to it or taken off it: on average, that of those that change.
+    taken as they stand too, or as `masks_at_levels` has them, which is nearly right: one of them a site is picked with
+    probability in proportion to its weight by a uniform number of `chosen` (n, sites) and moved to the breakpoint; if
+    it is not what it was, the weight of all is added to it or taken off it: on average, that of those that change.
     """
     kept = []
     stand = standing(net, x, noise, usual)
-    for number, (site, mask, w) in enumerate(zip(net.sites, stand.masks, weights, strict=True)):
+    masks = masks_at_levels(net, stand.values, stand.masks)
+    for number, (site, mask, w) in enumerate(zip(net.sites, masks, weights, strict=True)):
         if good_as_it_stands(net, site):
-            kept.append((w * mask[:, None]).sum(dim=1))
+            kept.append((w * mask).sum(dim=1))
             continue
         levels = levels_at_breakpoints(net, site, x)
         open_ = torch.where(stand.leaving(site)[:, None] == levels, 0.0, w).flatten(1)
@@ -318,24 +321,13 @@ def good_weights(
         place = (open_.detach().cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
         place = place.clamp_max(open_.shape[1] - 1)
         unit, rows = place % site.units, torch.arange(len(x), device=x.device)
+        before = mask.expand(w.shape).flatten(1)[rows, place]
         good = stand.good_at_breakpoint(site, unit, levels.flatten()[place])
-        changes = good.to(w.dtype) - mask[rows, unit].to(w.dtype)
+        changes = good.to(w.dtype) - before.to(w.dtype)
         picked = open_[rows, place]
         share = torch.where(total > 0, changes * total / picked.detach().clamp_min(torch.finfo(w.dtype).tiny), 0.0)
-        kept.append((w * mask[:, None]).sum(dim=1).index_put((rows, unit), picked * share, accumulate=True))
+        kept.append((w * mask).sum(dim=1).index_put((rows, unit), picked * share, accumulate=True))
     return kept
-
-
-@torch.no_grad()
-def levels_at_breakpoints(net: Network, site: Site, x: Tensor) -> Tensor:
-    """What the units of a site give at each of its breakpoints, (breakpoints, units)."""
-    b = torch.tensor(site.breakpoints, dtype=x.dtype, device=x.device)
-
-    def on_value(value: int, tensor: Tensor) -> Tensor | None:
-        return b.view(-1, *[1] * (tensor.dim() - 1)).expand(tensor.shape) if value == site.entry else None
-
-    anywhere = x[:1].expand(len(b), *x.shape[1:])
-    return as_rows(net.program.pruned([site.exit]).run(anywhere, on_value)[0])
 
 
 def _generic_output(
@@ -348,7 +340,16 @@ def _generic_output(
         on_value(value, tensor)
         return shifted(value, tensor) if shifted else None
 
-    return _generic_sum(program.resume(start, both)[-1])
+    return _generic_sum(program.resume(start, both, _with_open_ties)[-1])
+
+
+def _with_open_ties(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
+    """Does the steps of a program so that of competitors that are equal both have a derivative, half of it each."""
+    if step.name not in PAIRWISE:
+        return lifted(step, values, shapes)
+    a, b = sides_of(step, values, shapes)
+    (won,) = lifted(step, values, shapes)
+    return [torch.where(a == b, (a + b) / 2, won)]
 
 
 def _generic_sum(outputs: Tensor) -> Tensor:
@@ -359,7 +360,7 @@ def _generic_sum(outputs: Tensor) -> Tensor:
     return total
 
 
-def moving(outputs: Tensor, values: list[Tensor]) -> list[Tensor]:
+def moving_units(outputs: Tensor, values: list[Tensor]) -> list[Tensor]:
     """Which units of values that have led to outputs move them, as floats see it: (n, units) each.
 
     The graph stays.

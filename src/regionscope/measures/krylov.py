@@ -24,10 +24,15 @@ ROUNDING = 1e-13  # squares of singular values below this share of the largest a
 
 @dataclass(frozen=True)
 class Count:
-    """How many singular values are at least eps at each point, (n,), and the standard error of that, 0 if counted."""
+    """How many singular values are at least eps at each point, (n,), and two standard errors, 0 if they are counted.
+
+    `spread` is that of the vector that was drawn, `resolution` that of what so few products cannot tell: as spectra are
+    alike at all points, it may be on one side at all of them.
+    """
 
     number: Tensor
-    error: Tensor
+    spread: Tensor
+    resolution: Tensor
 
 
 class Jacobian:
@@ -66,7 +71,7 @@ def counted_singular_values(jacobian: Jacobian, start: Tensor, eps: float, relat
     if size <= directions:  # as many products give all of them
         squares = torch.linalg.eigvalsh(_square(jacobian, start, wide=m < d)).clamp_min(0)
         number = (squares >= _least(squares, eps, relative)).sum(dim=1).double()
-        return Count(number, torch.zeros_like(number))
+        return Count(number, torch.zeros_like(number), torch.zeros_like(number))
     nodes, weights, blur = _quadrature(jacobian, start, directions, wide=m < d)
     least = _least(nodes, eps, relative)
     # an eigenvalue lies within the blur of its node; half of it, on average
@@ -76,8 +81,8 @@ def counted_singular_values(jacobian: Jacobian, start: Tensor, eps: float, relat
     one_by_one = (nodes >= least).sum(dim=1)
     few = (one_by_one <= directions // 2) & (open_ == 0)
     few &= (number - one_by_one).abs() <= DOUBT * torch.maximum(_spread(number, size), _spread(one_by_one, size))
-    error = torch.hypot(_spread(number, size), open_ / math.sqrt(12))
-    return Count(torch.where(few, one_by_one, number), torch.where(few, 0.0, error))
+    spread, resolution = (torch.where(few, 0.0, e) for e in (_spread(number, size), open_ / math.sqrt(12)))
+    return Count(torch.where(few, one_by_one, number), spread, resolution)
 
 
 def _least(squares: Tensor, eps: float, relative: bool) -> Tensor:

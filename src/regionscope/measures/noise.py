@@ -70,7 +70,7 @@ def constant_in_their_regions(net: Network, values: Sequence[Tensor], places: Te
     def same(found: Indices) -> NDArray[np.bool_]:
         return np.asarray(found[:, :, 0] == found[:, :, 1])
 
-    return told(net, values, places, anywhere, same, otherwise=otherwise)
+    return exact_answers(net, values, places, anywhere, same, otherwise=otherwise)
 
 
 def exact_numbers(net: Network, x: Tensor, values: Sequence[Tensor], places: Tensor) -> tuple[Tensor, Tensor]:
@@ -114,7 +114,7 @@ def exact_numbers(net: Network, x: Tensor, values: Sequence[Tensor], places: Ten
     return torch.from_numpy(numbers.astype(np.float64)), torch.from_numpy(slopes.astype(np.float64))
 
 
-def told(
+def exact_answers(
     net: Network,
     values: Sequence[Tensor],
     places: Tensor,

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from regionscope.measures.draws import Draws
-from regionscope.measures.good import good_weights, moving, usual_slopes
+from regionscope.measures.good import good_weights, moving_units, usual_slopes
+from regionscope.measures.pools import masks_at_levels
 from regionscope.measures.routes import Following
 from regionscope.measures.tangents import Tangent
 from regionscope.tracing.network import Network, as_rows
@@ -47,11 +48,11 @@ def drawn_once(
 ) -> Tensor:
     """What every layer adds to local complexity at the points that are taken, (n, layers), from one draw of all that is
     random."""
-    points = points[_taken(points, numbers)]
+    points = points[_points_looked_at(points, numbers)]
     sigmas = scales if density else [math.inf] * len(scales)
     sites = enumerate(zip(scales, net.sites, strict=True))
     noise = [s * numbers.normal((0, i), points[:1], site.units) for i, (s, site) in sites]
-    picked = _picked(points, numbers)
+    picked = _points_looked_at_closely(points, numbers)
     layer = torch.tensor([site.layer - 1 for site in net.sites], device=points.device)
     layers, start = [], 0
     for x in points.split(at_once):
@@ -62,20 +63,20 @@ def drawn_once(
         )
         here = picked[(start <= picked) & (picked < start + len(x))] - start
         if good and len(here):
-            missed = _missed(net, x[here], noise, [m[here] for m in met], sigmas, numbers)
+            missed = _missing_weights(net, x[here], noise, [m[here] for m in met], sigmas, numbers)
             by_site = by_site.index_add(0, here, missed, alpha=len(points) / len(picked) / LOOKS)
         layers.append(by_site.new_zeros(len(x), net.layers).index_add(1, layer, by_site))
         start += len(x)
     return torch.cat(layers)
 
 
-def _taken(points: Tensor, numbers: Draws) -> Tensor:
+def _points_looked_at(points: Tensor, numbers: Draws) -> Tensor:
     """The points of a call at which complexity is looked at, each as likely as any other."""
     n = len(points)
     return _spread(n, max(min(n, ALL), n // 2), float(numbers.uniform((4,), points[:1])), points.device)
 
 
-def _picked(points: Tensor, numbers: Draws) -> Tensor:
+def _points_looked_at_closely(points: Tensor, numbers: Draws) -> Tensor:
     """Those of them whose units are looked at closely; in most draws, none."""
     n, share = len(points), float(numbers.uniform((1,), points[:1])) / LOOKS
     return _spread(n, 0 if share >= 1 else min(n, LOOKED_AT), share, points.device)
@@ -105,11 +106,12 @@ def _one_pass(net: Network, x: Tensor, u: Tensor, noise: list[Tensor], good: boo
 
     *_, out = following.run(x, on_value)
     all_ = [torch.ones_like(met[entry][0], dtype=torch.bool) for entry in net.entries]
-    counts = moving(out, [leaving[e] for e in net.exits]) if good else all_
+    standing = moving_units(out, [leaving[e] for e in net.exits]) if good else all_
+    counts = [mask.any(dim=1) for mask in masks_at_levels(net, leaving, standing)] if good else all_
     return [_Met(*met[entry], count) for entry, count in zip(net.entries, counts, strict=True)]
 
 
-def _missed(
+def _missing_weights(
     net: Network, x: Tensor, noise: list[Tensor], met: list[_Met], sigmas: Sequence[float], numbers: Draws
 ) -> Tensor:
     """What the good units of each site weigh beyond those that move the output as they stand, (n, sites)."""

@@ -121,7 +121,7 @@ def planned_measures(
     found = {name: way[0].planned(name, sizes) for name, way in ways.items()}
     whole = sum(planned.seconds for planned in found.values())
     if seconds is not None and whole > seconds and not _is_small(net):
-        fitted = _fitted(ways, sizes, seconds, optional)
+        fitted = _ways_in_time(ways, sizes, seconds, optional)
         found = {name: fitted[name].planned(name, sizes, chosen_from=way[0]) for name, way in ways.items()}
     return Plan(found, len(sizes), seconds, whole)
 
@@ -139,14 +139,16 @@ def planned_bounds(net: Network, points: Tensor, *, draws: int | None, seconds: 
     asked, sizes = ways[0].planned("bounds", [len(points)]), [len(points)]
     if asked.seconds <= seconds or _is_small(net):
         return Plan({"bounds": asked}, 1, seconds, asked.seconds)
-    fitted = _fitted({"bounds": ways}, sizes, seconds, False)["bounds"].planned("bounds", sizes, chosen_from=ways[0])
+    fitted = _ways_in_time({"bounds": ways}, sizes, seconds, False)["bounds"].planned(
+        "bounds", sizes, chosen_from=ways[0]
+    )
     return Plan({"bounds": fitted}, 1, seconds, asked.seconds)
 
 
 def usual_plans(net: Network, points: int, seconds: float, seconds_per_record: float) -> tuple[Plan, Plan]:
     """The usual measures at so many points: measured once, as far as they keep to a time, and watched."""
     x = torch.zeros(min(points, 256), *net.input_shape, dtype=net.dtype, device=net.device)
-    once = {name: measure.defaults for name, measure in MEASURES.items() if name in usual_measures()}
+    once = {name: measure.defaults for name, measure in MEASURES.items() if name in usual_measures(net)}
     again = {
         name: {**measure.defaults, **measure.watching}
         for name, measure in MEASURES.items()
@@ -158,14 +160,20 @@ def usual_plans(net: Network, points: int, seconds: float, seconds_per_record: f
     )
 
 
-def usual_measures(labels: bool = True) -> list[str]:
-    """The measures that are taken if none is named: all but those whose cost nobody knows beforehand."""
+def usual_measures(net: Network, labels: bool = True) -> list[str]:
+    """The measures that are taken if none is named: all that there are of it but those whose cost nobody knows."""
     return [
-        name for name, measure in MEASURES.items() if name not in UNPLANNED and (labels or not measure.needs_labels)
+        name
+        for name, measure in MEASURES.items()
+        if name not in UNPLANNED
+        and (labels or not measure.needs_labels)
+        and (net.piecewise_linear or not measure.needs_regions)
     ]
 
 
-def _fitted(ways: Mapping[str, "list[_Way]"], sizes: list[int], seconds: float, optional: bool) -> "dict[str, _Way]":
+def _ways_in_time(
+    ways: Mapping[str, "list[_Way]"], sizes: list[int], seconds: float, optional: bool
+) -> "dict[str, _Way]":
     """The way each measure is taken, so that all together take so many seconds."""
     least = {name: _with_points(way[-1], min(FEWEST, way[-1].points)) for name, way in ways.items()}
     needed = {name: way.seconds * _number(sizes, way.points) for name, way in least.items()}
@@ -180,7 +188,7 @@ def _fitted(ways: Mapping[str, "list[_Way]"], sizes: list[int], seconds: float, 
             left -= needed[name]
     for turn, name in enumerate(kept):  # what a cheap one does not need is for the dear ones
         share = needed[name] + max(0.0, left) / (len(kept) - turn)
-        found[name] = _fitting(ways[name], least[name], sizes, share)
+        found[name] = _way_in_time(ways[name], least[name], sizes, share)
         left -= found[name].seconds * _number(sizes, found[name].points) - needed[name]
     return found
 
@@ -218,7 +226,7 @@ def _ways(
     return found
 
 
-def _fitting(ways: list[_Way], least: _Way, sizes: list[int], seconds: float) -> _Way:
+def _way_in_time(ways: list[_Way], least: _Way, sizes: list[int], seconds: float) -> _Way:
     """The first way that leaves enough points in so many seconds, or else the last, at as many points as it can."""
     for way in ways:
         points = _affordable(sizes, way.points, seconds / way.seconds)

@@ -47,7 +47,8 @@ def local_rank(
 
     `method` is "gram" or "jacobian", both exact, or "random": in a space of so many `directions`, the first one drawn
     from `generator`, singular values are counted one by one if they are few, and otherwise by their share of all; the
-    error, also of what so many directions cannot tell, is in `point_stderr`; see `krylov`. Without a `generator` such
+    error is in `point_stderr`, and what so many directions cannot tell, which no mean makes less, in `resolution` and
+    `stderr` too; see `krylov`. Without a `generator` such
     calls differ. "auto" is exact if a thousand directions are enough for that, for eps = 0 and for gradients.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU())
@@ -94,13 +95,14 @@ def _estimated_rank(
         starts = [numbers.normal((k,), part, min(layer.shape)) for k, layer in enumerate(layers)]
         pairs = zip(layers, starts, strict=True)
         found.append([counted_singular_values(layer, start, eps, relative, directions) for layer, start in pairs])
-    number, error = (
+    number, spread, resolution = (
         torch.cat([torch.stack([getattr(layer, name) for layer in part], dim=1) for part in found]).cpu().numpy()
-        for name in ("number", "error")
+        for name in ("number", "spread", "resolution")
     )  # (n, layers) each
     return Estimate(
         "local rank", number.sum(axis=1), number, quantity="singular values",
-        point_stderr=np.sqrt((error**2).sum(axis=1)),
+        point_stderr=np.sqrt((spread**2 + resolution**2).sum(axis=1)),
+        resolution=np.sqrt((resolution**2).sum(axis=1)),
     )  # fmt: skip
 
 

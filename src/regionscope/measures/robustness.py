@@ -40,7 +40,8 @@ def robust_accuracy(
     """The share of points that are classified right after an attack: an upper bound on the true robust accuracy.
 
     A point is right if the output of its label is the largest; a tie is wrong. Only points that are right are attacked,
-    within `radius` in `norm` ("Linf" or "L2") and `bounds`, and one mistake at any step of any restart counts.
+    within `radius` in `norm` ("Linf" or "L2") and `bounds`, and one mistake at any step of any restart counts. There
+    are no bounds unless they are given: of images give their range, (0, 1), or black becomes blacker than black.
     `attack` is "pgd" (the default: steps of `step_size`, a quarter of the radius if not given), "apgd" (momentum, and
     steps that adapt from twice the radius on), "fgsm" (one step of the radius), "none" for the plain accuracy, or any
     function of a network, points and labels that returns attacked points. `loss` is what they climb: "margin", the lead

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regionscope.machine import forward_derivative
-from regionscope.measures.directions import Directions, parted
+from regionscope.measures.directions import Directions, affine_part_and_rest
 from regionscope.measures.tangents import FEW, Tangent, gram_of
 from regionscope.tracing.lifting import Shape, lifted, with_dimensions
 from regionscope.tracing.network import Network, as_rows
@@ -195,7 +195,7 @@ def without_shift(step: Step, group: Set[str], live: Set[int]) -> Step:
 
 def behind_first_part(net: Network, vectors: Tensor) -> dict[int, Tangent]:
     """The tangents along directions (r, d) of all that the rest depends on: the same at every point."""
-    part, _ = parted(net)
+    part, _ = affine_part_and_rest(net)
     zero = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
     follow = Following(part, {0: Tangent(vectors[:, None])}, frozenset(), {})
     follow.run(zero)
@@ -215,7 +215,7 @@ class Route:
             self.places.setdefault(entry, []).append(number)
         same = along.vectors if along.exact else along.basis
         self.shared = None if same is None else behind_first_part(net, same)
-        self.first, _ = parted(net)
+        self.first, _ = affine_part_and_rest(net)
         self.bottleneck = self.find_bottleneck()
         self.grams = self.find_grams() if roots else {}
 

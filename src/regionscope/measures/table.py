@@ -1,12 +1,12 @@
 """The measures by name, and all that whoever asks for one by name has to know of it."""
 
-import inspect
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from regionscope.measures.attacks import UNBOUNDED
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.costs import (
     CostFunction,
@@ -36,20 +36,26 @@ from regionscope.types import Data, Model
 class Measure:
     """A measure as it is asked for by name; called, it is its function with the defaults.
 
-    `options` can be told by name; `defaults` are what some of them are if they are not. `watching` are those with which
-    it can be taken again and again while a model trains, `points` among them how many are looked at; None if it is
-    watched only when it is asked for. `cost` is what a point costs with some options; `cheaper` are options that cost
-    less and only make the error larger, by and by.
+    `defaults` are all options that decide what is measured, and what they are if they are not told. `watching` are
+    those with which it can be taken again and again while a model trains, `points` among them how many are looked at;
+    None if it is watched only when it is asked for. `cost` is what a point costs with some options; `cheaper` are
+    options that cost less and only make the error larger, by and by.
     """
 
     function: Callable[..., Estimate]
-    options: Collection[str]
     cost: CostFunction
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any]
     watching: Mapping[str, Any] | None = None
     needs_labels: bool = False
+    needs_regions: bool = False  # there is none of a network that is not piecewise linear
     random: bool = False  # draws from a generator
+    share: bool = False  # of points
     cheaper: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """All that can be told by name."""
+        return (*self.defaults, *_NO_MATTER)
 
     def __call__(self, model: Model | Network, data: Data, *labels: Any, **options: Any) -> Estimate:
         return self.function(model, data, *labels, **{**self.defaults, **options})
@@ -85,12 +91,10 @@ class Measure:
         >>> MEASURES["local_rank"].effective({"eps": 0.5})
         {'eps': 0.5, 'relative': False, 'method': 'auto', 'directions': 16}
         """
-        taken = inspect.signature(self.function).parameters
-        own = {name: taken[name].default for name in self.options if name not in _NO_MATTER}
-        return {**own, **self.defaults, **options}
+        return {**self.defaults, **options}
 
 
-_NO_MATTER = {"batch_size", "allow_smooth", "show_progress"}  # they change no number that is measured
+_NO_MATTER = ("batch_size", "allow_smooth", "show_progress")  # they change no number that is measured
 _TOLD = ("sigma", "eps", "radius", "norm", "bounds", "directions")  # what a number means little without
 
 
@@ -117,62 +121,66 @@ def _in_words(value: object) -> str:
 MEASURES = {
     "local_complexity": Measure(
         local_complexity,
-        "sigma draws good weight_noise density method directions per_unit batch_size allow_smooth"
-        " show_progress".split(),
         complexity_effort,
-        defaults={"sigma": 0.05, "draws": 32},
+        defaults={
+            "sigma": 0.05, "draws": 32, "good": True, "weight_noise": False, "density": True, "method": "auto",
+            "directions": 32, "per_unit": False,
+        },
         watching={"draws": 2, "method": "random", "directions": 4},
         random=True,
         cheaper=tuple({"draws": 2, "method": "random", "directions": r} for r in (16, 4)),
     ),
     "boundary_crossings": Measure(
         boundary_crossings,
-        "radius directions frame shared_frame include_centre layers batch_size allow_smooth show_progress".split(),
         crossings_effort,
-        defaults={"radius": 0.05},
+        defaults={
+            "radius": 0.05, "directions": 25, "frame": None, "shared_frame": True, "include_centre": False,
+            "layers": None,
+        },
         watching={},
         random=True,
     ),
     "local_rank": Measure(
         local_rank,
-        "eps relative method directions batch_size allow_smooth show_progress".split(),
         rank_effort,
-        defaults={"eps": 0.1},
+        defaults={"eps": 0.1, "relative": False, "method": "auto", "directions": 16},
         watching={"points": 64},
         random=True,
         cheaper=({"method": "random"},),
     ),
     "total_variation": Measure(
         total_variation,
-        "target method directions batch_size allow_smooth show_progress".split(),
         variation_effort,
+        defaults={"target": None, "method": "auto", "directions": 32},
         watching={},
         random=True,
         cheaper=tuple({"method": "combinations", "directions": r} for r in (32, 8)),
     ),
-    "boundary_distance": Measure(
-        boundary_distance, "norm good batch_size allow_smooth show_progress".split(), distance_effort
-    ),
-    "good_units": Measure(good_units, "per_unit batch_size allow_smooth show_progress".split(), good_effort),
+    "boundary_distance": Measure(boundary_distance, distance_effort, defaults={"norm": "l2", "good": False}),
+    "good_units": Measure(good_units, good_effort, defaults={"per_unit": False}),
     "local_region_count": Measure(
         local_region_count,
-        "radius shape axes max_cells batch_size allow_smooth show_progress".split(),
         regions_effort,
-        defaults={"radius": 0.05},
+        defaults={"radius": 0.05, "shape": "square", "axes": None, "max_cells": 10_000_000},
+        needs_regions=True,
         random=True,
     ),
     "robust_accuracy": Measure(
         robust_accuracy,
-        "attack radius steps step_size norm bounds restarts loss batch_size allow_smooth show_progress".split(),
         attack_effort,
+        defaults={
+            "attack": None, "radius": 8 / 255, "steps": 20, "step_size": None, "norm": "Linf", "bounds": UNBOUNDED,
+            "restarts": 5, "loss": "margin",
+        },
         watching={"restarts": 1, "steps": 10},
         needs_labels=True,
         random=True,
+        share=True,
     ),
     "certified_radius": Measure(
-        certified_radius, "batch_size allow_smooth show_progress".split(), radius_effort, needs_labels=True
+        certified_radius, radius_effort, defaults={}, needs_labels=True, needs_regions=True
     ),
-}
+}  # fmt: skip
 
 
 def measure_named(name: str) -> Measure:

@@ -11,10 +11,10 @@ from torch import Tensor
 from regionscope.machine import points_at_once
 from regionscope.measures.directions import (
     MOST_DIRECTIONS,
+    affine_part_and_rest,
     affine_width,
     chosen_directions,
     exact_directions,
-    parted,
     row_space,
     tangent_floats,
 )
@@ -107,7 +107,7 @@ class _Way:
     def through(net: Network) -> "_Way":
         if affine_width(net) >= min(math.prod(net.input_shape), MOST_DIRECTIONS):
             return _Way(None, net.program.pruned([net.output]), [])
-        first, rest = parted(net)
+        first, rest = affine_part_and_rest(net)
         moved = behind_first_part(net, row_space(net))
         return _Way(first, rest.pruned([net.output]), [moved[value].rows[:, 0] for value in first.outputs])
 

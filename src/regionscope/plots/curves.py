@@ -1,11 +1,13 @@
 """Curves that were measured while a network trained."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 from matplotlib.ticker import SymmetricalLogLocator
 from numpy.typing import ArrayLike
 
@@ -17,6 +19,7 @@ from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
+LETTERS = 24  # in a line of a legend
 LABEL = 0.28  # inches that a label of time takes
 Curves = Mapping[str, ArrayLike]
 
@@ -86,9 +89,9 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
     rows = run.rows()
     columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "step"]
     told = SIGNAL.split("/")[1]
-    measures = {name.split("/")[1]: None for name in columns if name.count("/") == 1 and not name.startswith("planes/")}
+    measures = list(dict.fromkeys(measure for _, measure in run.places))
     what = what or next(iter([name for name in measures if name == told] or [*measures, *columns]), "")
-    shown = {name.split("/")[0]: name for name in columns if name.count("/") == 1 and name.split("/")[1] == what}
+    shown = {probe: f"{probe}/{measure}" for probe, measure in run.places if measure == what}
     shown = shown or ({what: what} if what in columns else {})
     if not shown:
         raise ValueError(f"{run.path} recorded no {what!r}; it has {', '.join([*measures, *columns]) or 'no records'}")
@@ -99,21 +102,37 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
     errors = {probe: column(f"{name}/stderr") for probe, name in shown.items() if f"{name}/stderr" in columns}
     found = run.phases() if what in (told, SIGNAL) and run.has_phases() else None
     curves = {probe: column(name) for probe, name in shown.items()}
-    ax = ax or new_axes(0.45, entries=len(curves) + len(MARKS))
+    ax = ax or new_axes(0.45, entries=len(curves) + len(MARKS) + 1)
     label = in_lines(run.label(what), ax)
-    return curve([row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=label)
+    curve([row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=label)
+    if errors:
+        _add_legend_with_bands(ax, "points")
+    return ax
 
 
 def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
     """A column of several runs over the steps, with bands of ± one standard error: over seeds where there are some."""
-    ax = ax or new_axes(0.45, entries=len(bundles))
+    ax = ax or new_axes(0.45, entries=len(bundles) + 1)
     styles = curve_styles([bundle.name for bundle in bundles])
     for b in bundles:
-        curve_line(np.array(b.steps, float), b.mean, b.stderr, b.name, styles[b.name], ax)
+        curve_line(np.array(b.steps, float), b.mean, b.stderr, _in_legend(b.name), styles[b.name], ax)
     set_log_time(ax, np.array(sorted({step for bundle in bundles for step in bundle.steps}), float))
     ax.set(xlabel="training step", ylabel=in_lines(bundles[0].label, ax))
-    add_legend(ax, ax.get_legend_handles_labels()[0])
+    over = {"seeds" if len(bundle.paths) > 1 else "points" for bundle in bundles if bundle.stderr is not None}
+    if over:
+        _add_legend_with_bands(ax, " or ".join(sorted(over, reverse=True)))
+    else:
+        add_legend(ax, ax.get_legend_handles_labels()[0])
     return ax
+
+
+def _in_legend(name: str) -> str:
+    return fill(name, LETTERS, break_long_words=False, break_on_hyphens=False)
+
+
+def _add_legend_with_bands(ax: Axes, over: str) -> None:
+    band = Patch(color="0.5", alpha=0.3, lw=0, label=f"± standard error\nover {over}")
+    add_legend(ax, [*ax.get_legend_handles_labels()[0], band])
 
 
 def _draw_curves(t: Floats, curves: Curves, errors: Curves, ax: Axes) -> None:

@@ -4,12 +4,15 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from regionscope.plots.style import HUES, in_lines, is_narrow, layer_colours, new_axes, paled
-from regionscope.results import Estimate
+from regionscope.results import Estimate, Share, with_interval
 from regionscope.tables import how_many
 
 
 def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
-    """The mean of each layer with its standard error; with one layer or none, a histogram of the points."""
+    """The mean of each layer with its standard error; with one layer or none, a histogram of the points.
+
+    Of a share, how many points are right and how many are not.
+    """
     ax = ax or new_axes(0.6)
     ax.set_title((",\n" if is_narrow(ax) else ", ").join([found.name, how_many(found.n, "point")]))
     if found.per_layer is not None and len(found.layer_numbers) > 1:
@@ -17,6 +20,11 @@ def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
         colours = list(paled(layer_colours(len(found.layer_numbers)), 0.3))
         ax.bar(found.layer_numbers, found.per_layer.mean(axis=0), yerr=errors, color=colours, capsize=2)
         ax.set(xlabel="layer", ylabel=in_lines(found.quantity, ax), xticks=found.layer_numbers)
+        return ax
+    if isinstance(found, Share):
+        right = found.per_point.sum()
+        ax.bar(["wrong", "right"], [found.n - right, right], color="0.75")
+        ax.set(xlabel=f"right: {with_interval(found.mean, *found.interval())}", ylabel="points")
         return ax
     finite = found.per_point[np.isfinite(found.per_point)]
     ax.hist(finite, bins="auto" if len(finite) and np.ptp(finite) > 0 else 1, color="0.75")

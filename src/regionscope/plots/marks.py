@@ -25,7 +25,7 @@ def draw_points(
     images: ArrayLike | Tensor | bool | None,
 ) -> None:  # fmt: skip
     """Mark points of a plane, with labels and thumbnails; see `regions`. Points outside the domain are left out."""
-    places, inputs = _placed(plane, points)
+    places, inputs = _coordinates_and_inputs(plane, points)
     shown = _chosen_images(inputs, images)
     for name, given in (("labels", labels), ("images", shown)):
         if given is not None and len(given) != len(places):
@@ -53,7 +53,7 @@ def _draw_labels(places: Floats, labels: list[str], ax: Axes) -> None:
         )  # fmt: skip
 
 
-def _placed(plane: Plane, points: ArrayLike | Tensor | None) -> tuple[Floats, Floats]:
+def _coordinates_and_inputs(plane: Plane, points: ArrayLike | Tensor | None) -> tuple[Floats, Floats]:
     """The coordinates of points on the plane (n, 2), and the points as inputs (n, ...)."""
     if points is None:
         return plane.anchors, plane.points(plane.anchors).numpy()

@@ -14,6 +14,8 @@ import numpy as np
 from regionscope.runs.run import Run
 from regionscope.types import Floats
 
+RECORDING = ("records", "measures", "options", "points", "seconds_per_record", "plane")  # that change no training
+
 
 @dataclass(frozen=True, eq=False)
 class RunBundle:
@@ -32,7 +34,7 @@ class RunBundle:
     repeats: tuple[Path, ...] = ()
 
 
-def bundled(runs: Sequence[Run], column: str) -> list[RunBundle]:
+def bundles_of(runs: Sequence[Run], column: str) -> list[RunBundle]:
     """A column of all runs, those that differ in their seed only together, in the order of the first of each."""
     alike: dict[str, list[Run]] = {}
     for run in runs:
@@ -69,11 +71,17 @@ def _seeds_and_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
 
 
 def _name(runs: Sequence[Run], others: Sequence[dict[str, Any]]) -> str:
-    """A run by its path; several by the settings that differ from those of others, and how many they are."""
+    """A run by its path; several by the settings that differ from those of others, and how many they are.
+
+    What is recorded is told only if nothing else tells them apart.
+    """
     if len(runs) == 1:
         return str(runs[0].path)
     own = _settings(runs[0])
     differing = [name for name in own if any(other.get(name) != own[name] for other in others)]
+    trained = [name for name in differing if name not in RECORDING]
+    if sum(all(other.get(name) == own[name] for name in trained) for other in others) == 1:  # itself
+        differing = trained
     return ", ".join([*(f"{name.replace('_', ' ')} {own[name]}" for name in differing), f"{len(runs)} seeds"])
 
 

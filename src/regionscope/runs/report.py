@@ -28,10 +28,10 @@ def summary(run: Run) -> str:
     """Some of the recorded steps, evenly chosen, with the means at the training points; what is left out is said."""
     rows = run.rows()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    probes = list(dict.fromkeys(n.split("/")[0] for n in columns if n.count("/") == 1 and not n.startswith("planes/")))
+    probes = list(dict.fromkeys(probe for probe, _ in run.places))
     probe = "train" if "train" in probes else next(iter(probes), "")
     names = ["step", *(n for n in ("loss", "train_accuracy", "test_accuracy") if n in columns)]
-    names += [n for n in columns if n.startswith(f"{probe}/") and n.count("/") == 1]
+    names += [f"{probe}/{measure}" for place, measure in run.places if place == probe]
     names += [n for n in columns if n.startswith("planes/")]
     chosen = some_of(len(rows), LINES)
     head = [_head(run, n.removeprefix(f"{probe}/")) for n in names]
@@ -122,8 +122,8 @@ def _curves_figure(run: Run) -> "Figure":
 
     rows = run.rows()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    means = [name for name in columns if name.count("/") == 1 and not name.startswith("planes/")]
-    measures = list(dict.fromkeys(name.split("/")[1] for name in means if not name.endswith("accuracy")))
+    means = [f"{probe}/{measure}" for probe, measure in run.places]
+    measures = list(dict.fromkeys(measure for _, measure in run.places if not measure.endswith("accuracy")))
     measures += ["loss"] if "loss" in columns else []
     scores = [name for name in ("train_accuracy", "test_accuracy", *means) if name in columns and "accuracy" in name]
     count = max(1, len(measures) + bool(scores))

@@ -358,6 +358,13 @@ class Run(Facts):
         """The rows in which a column has a value."""
         return [row for row in self.rows() if row.get(column) is not None]
 
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """The probes and measures that records have a mean of; "probe/measure" is its column."""
+        records = [self.read(step) for step in self._whole_steps()]
+        found = ((probe, name, one) for r in records for probe in r.probes for name, one in r.probes[probe].items())
+        return list(dict.fromkeys((probe, name) for probe, name, one in found if "mean" in one))
+
     def has_phases(self, column: str = SIGNAL) -> bool:
         """Whether there are enough records of a column to tell its phases."""
         return len(self.rows_with(column)) >= FEWEST
@@ -469,7 +476,9 @@ def _has_writer(path: Path) -> bool:
 
 
 def check_no_run(path: str | Path) -> None:
-    """An error if there is a run in a directory."""
+    """An error if there is a run in a directory, or if it is none."""
+    if Path(path).exists() and not Path(path).is_dir():
+        raise NotADirectoryError(f"{path} is a file: a run is a directory; take another name")
     if (Path(path) / "run.json").exists():
         raise RunExists(
             f"there is a run in {path} already; take another name, resume it, or overwrite it (on the command line with"

@@ -335,9 +335,11 @@ def _measures_with_options(
         if measure.needs_labels and all(labels is None for _, labels in probes.values()):
             raise ValueError(f"{name} needs labels; give a probe as (points, labels)")
         measure.check({option: value for option, value in options.items() if option != "points"})
+        if options.get("points", 1) < 1:
+            raise ValueError(f"{name} must be measured at one of the points at least, got points {options['points']}")
         # attacks stay where there can be data, and at every record in the same box
         box = {"bounds": box_of([points for points, _ in probes.values()])} if "bounds" in measure.options else {}
-        found[name] = {**box, **measure.defaults, **(measure.watching or {}), **options}
+        found[name] = {**measure.defaults, **box, **(measure.watching or {}), **options}
     return found
 
 

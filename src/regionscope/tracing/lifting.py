@@ -71,13 +71,19 @@ def _pointwise(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return step.run(aligned_values)
 
 
-def _larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
-    """The larger or the smaller of two; of equals the second, whose derivative it has."""
+def sides_of(step: Step, values: Values, shapes: Shapes) -> tuple[Tensor, Tensor]:
+    """The two that a step such as `maximum` compares, aligned so that they broadcast."""
     most = max(values[i].dim() - (i in shapes) for i in step.used)
     a, b = (
         with_dimensions(values[v.index], most) if v.index in shapes else values[v.index]
         for v in (step.named["self"], step.named["other"])
     )
+    return a, b
+
+
+def _larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+    """The larger or the smaller of two; of equals the second, whose derivative it has."""
+    a, b = sides_of(step, values, shapes)
     differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
     if not differentiated:  # torch's own takes half the time, but of equals it has half of both derivatives
         return [step.operation(a, b)]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regionscope.datasets.sets import Dataset, dataset
-from regionscope.geometry.planes import Plane
+from regionscope.geometry.planes import USUAL_MARGIN, Plane
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.table import measure_named
 from regionscope.points import uniform_points
@@ -140,9 +140,12 @@ class Training:
     plane: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in {"batch_size": 1, "steps": 1, "points": 1, "records": 2}.items():
+        for name, least in {"batch_size": 1, "steps": 1, "points": 1, "records": 2, "seed": 0}.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name in ("init_scale", "bias_std", "lr", "weight_decay"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be a number from 0 on, got {getattr(self, name):g}")
         if not self.seconds_per_record > 0:  # NaN neither
             raise ValueError(f"seconds_per_record must be positive, got {self.seconds_per_record:g}")
         if self.loss not in LOSSES:
@@ -226,7 +229,11 @@ def probes(config: Training, data: Dataset) -> dict[str, Probe]:
 
 def planes(config: Training, data: Dataset) -> dict[str, Plane]:
     """The plane through the first three training points, if asked for."""
-    return {"train": Plane.through(*data.train[0][:3])} if config.plane else {}
+    if not config.plane:
+        return {}
+    if len(data.train[0]) < 3:
+        raise ValueError(f"the plane goes through three training points, and there are {len(data.train[0])}")
+    return {"train": Plane.through(*data.train[0][:3], margin=USUAL_MARGIN)}
 
 
 def new_optimiser(config: Training, model: nn.Module) -> torch.optim.Optimizer:

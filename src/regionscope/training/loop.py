@@ -17,9 +17,11 @@ from torch.optim import Optimizer
 
 from regionscope.datasets.sets import Dataset, Split
 from regionscope.disk import one_line, reading
+from regionscope.measures.table import measure_named
 from regionscope.runs.monitor import Logger, Monitor, log_steps
 from regionscope.runs.run import PROMISED, Run, check_no_run
 from regionscope.runs.watched import Watched, observation
+from regionscope.tracing.trace import trace
 from regionscope.training.checkpoints import Architecture, with_weights
 from regionscope.training.config import (
     LOSSES,
@@ -59,6 +61,7 @@ def train(
     """
     if not overwrite:
         check_no_run(path)
+    _check_save_every(save_every)
     where = _usable_device(device)
     data = training_data(config)
     parts = _parts(config, data, where)
@@ -81,6 +84,7 @@ def resume(
 
     Records that are missing or damaged are measured again at the weights that were kept, or trained again for.
     """
+    _check_save_every(save_every)
     with closing(Run.resume(path)) as run:
         config, status = run_config(run), run.status
         if status.get("state") == "finished" and not run.missing:
@@ -146,10 +150,20 @@ def _measures(config: Training) -> dict[str, dict[str, Any]]:
 def _try(parts: _Parts, config: Training) -> None:
     """Measure what has options of its own at one point: an error that would be in all records is raised here."""
     (probe, (points, labels)), *_ = parts.watched.probes.items()
+    regions = [name for name in config.measures if measure_named(name).needs_regions] + ["plane"] * config.plane
+    here = next(parts.model.parameters()).device
+    if regions and not trace(parts.model.eval(), points[:1].to(here), allow_smooth=True).piecewise_linear:
+        raise ValueError(f"the network is smooth and has no linear regions: leave {', '.join(regions)} out")
     one = {probe: (points[:1], None if labels is None else labels[:1])}
     told = {name: parts.watched.measures[name] for name in config.options}
     for what, error in observation(parts.model, Watched(one, told, {}, config.seed), 0, {}).failures.items():
-        raise ValueError(f"{what} cannot be measured so: {error}") from error
+        options = ", ".join(f"{name} {value!r}" for name, value in config.options[what.split("/")[1]].items())
+        raise ValueError(f"{what} cannot be measured so: {error} ({options})") from error
+
+
+def _check_save_every(seconds: float) -> None:
+    if not seconds >= 0:  # NaN neither
+        raise ValueError(f"save_every must be so many seconds, not {seconds:g}")
 
 
 def _usable_device(name: str) -> torch.device:
