@@ -5,7 +5,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regionscope import machine
-from regionscope.machine import forward_derivative, free_memory, in_threads, threads_for
+from regionscope.machine import forward_derivative, free_memory, in_threads, one_core_each, threads_for
 
 
 def test_threads_differentiate_one_after_the_other() -> None:
@@ -94,3 +96,35 @@ with lock():
 def test_what_a_thread_has_locked_is_free_in_a_process_that_was_forked() -> None:
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "1 0\n", done.stderr
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_tasks_are_taken_when_it_is_their_turn_and_answer_in_order(cores: int) -> None:
+    before, taken, ahead = torch.get_num_threads(), list[int](), list[int]()
+
+    def tasks() -> Iterator[Callable[[], int]]:
+        for number in range(20):
+            taken.append(number)
+            yield partial(int, number)
+
+    torch.set_num_threads(cores)
+    try:
+        for answer in one_core_each(tasks()):
+            assert answer == len(ahead)
+            ahead.append(len(taken) - answer)
+    finally:
+        torch.set_num_threads(before)
+    assert len(ahead) == 20 and max(ahead) <= cores + 1
+
+
+@pytest.mark.parametrize("how", ["in_threads(time.sleep, [200, 200])", "one_core_each(2 * [lambda: time.sleep(200)])"])
+def test_who_is_told_to_stop_does_not_wait_for_threads(how: str) -> None:
+    code = (
+        "import os, signal, threading, time, torch; from regionscope import cli; from regionscope.cli import commands\n"
+        "from regionscope.machine import in_threads, one_core_each; torch.set_num_threads(2)\n"
+        f"commands.exit_code_of = lambda _: list({how})\n"
+        "print('begun', flush=True); threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start(); cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)  # or it waits
+    assert done.returncode == 130 and done.stderr.startswith("regionscope: stopped")
+    assert done.stdout == "begun\n"

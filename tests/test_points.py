@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -54,6 +55,12 @@ def test_probes_keep_shape_and_dtype_and_come_again(dtype: torch.dtype) -> None:
         assert points.shape == (5, 1, 4, 4) and points.dtype == dtype
         assert torch.equal(points, again[name])
     assert "test" not in rs.probe_points(images, n=5)
+
+
+def test_noisy_probes_are_as_far_from_the_data_as_they_are_told() -> None:
+    near, far = (rs.probe_points(DATA, n=20, noise=s, generator=seeded())["noisy"] for s in (0.1, 0.5))
+    moved = float((far - near).std() / (DATA.max() - DATA.min()))
+    assert moved == pytest.approx(0.4, rel=0.3)
 
 
 def test_bad_input_is_refused_with_a_reason() -> None:
@@ -127,3 +134,12 @@ def test_batches_that_hold_no_array_are_refused() -> None:
     assert rs.sampled_points([("name", torch.ones(2, 3))], 2).shape == (2, 3)
     with pytest.raises(TypeError, match="a tuple or dict that holds one, got dict"):
         rs.sampled_points([{"name": "x"}], 1)
+
+
+def test_data_in_bfloat16_which_numpy_does_not_have_is_taken() -> None:
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)).bfloat16()
+    plane, same = (rs.Plane.through(*points[:3]) for points in (x, x.double()))
+    assert np.array_equal(plane.axes, same.axes)
+    assert np.array_equal(plane.project(x), same.project(x.double()))
+    rs.plane_cells(mlp(4, 6, 2), plane).plot(points=x)
+    plt.close("all")

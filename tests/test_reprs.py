@@ -68,6 +68,23 @@ THINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"Affinity\(verdict: holds; reason: affine to rounding at all 6 points\)",
     ),
     "estimate": (lambda _: rs.total_variation(network(), POINTS), r"Estimate\(total variation = .* ± .*, n = 6, "),
+    "deformation": (
+        lambda _: rs.neighbourhood_deformation(network(), POINTS, radius=0.5),
+        r"Deformation\(n = 6, eccentricity",
+    ),
+    "confirmation": (
+        lambda _: rs.confirmed_crossings(network(), POINTS[:1], radius=0.5),
+        r"Confirmation\(100.0% of \d+ crossings",
+    ),
+    "comparison": (
+        lambda _: rs.compare_complexities(network(), POINTS, radius=0.5),
+        r"Comparison\(points: 6; local complexity and boundary crossings: ",
+    ),
+    "cost": (lambda _: rs.representation_cost(network()), r"RepresentationCost\(cost: .*; norm: .*; imbalance: "),
+    "univariate": (
+        lambda _: rs.univariate_certificate(mlp(1, 8, 1), torch.linspace(-1, 1, 200)[:, None]),
+        r"UnivariateCertificate\(verdict: holds; points: 200; certified: \d+; mean radius: ",
+    ),
     "network": (lambda _: rs.trace(network(), POINTS), r"Network\(2 sites, 16 units, 2 layers, piecewise linear\)"),
 }
 
@@ -126,3 +143,8 @@ def test_a_certificate_names_what_is_wrong() -> None:
 
 def test_names_of_files_do_not_become_tags(tmp_path: Path) -> None:
     assert "&lt;b&gt;" in monitor(tmp_path / "<b>")._repr_html_()
+
+
+def test_a_line_in_one_region_has_1_cell() -> None:
+    cells = rs.line_cells(torch.nn.Linear(3, 1), torch.zeros(3), torch.ones(3))
+    assert repr(cells) == "LineCells(1 cell, length 1.73205)"

@@ -3,9 +3,11 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -113,6 +115,27 @@ def test_an_estimate_is_a_number_and_takes_a_format() -> None:
     assert f"{found:.2f}" == f"{found.mean:.2f} ± {found.stderr:.2f}"
     assert f"{found}" == str(found) == repr(found)
     assert with_error(found.mean, found.stderr) in str(found)
+
+
+def test_an_error_that_cannot_be_told_is_a_question_mark_in_any_format() -> None:
+    assert f"{rs.total_variation(network(), POINTS[:1]):.3f}".endswith(" ± ?")
+
+
+def test_errors_of_layers_have_what_few_directions_cannot_tell_in_them() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(50, 20)
+    found = rs.local_rank(mlp(20, 64, 64, 3), x, eps=0.1, method="random", directions=4)
+    assert found.layer_resolution is not None and found.layer_resolution.shape == (50, 2)
+    assert (found.layer_stderr >= found.layer_resolution.mean(axis=0)).all()
+    shown = found._repr_html_()
+    assert found.per_layer is not None
+    means = found.per_layer.mean(axis=0)
+    assert all(with_error(*pair) in shown for pair in zip(means, found.layer_stderr, strict=True))
+    for untold in (replace(found, layer_resolution=None), replace(found, drawn_together=True)):
+        assert np.isnan(untold.layer_stderr).all()
+        assert untold._repr_html_().count("± ?") >= 2
+        assert not untold.plot().collections, "no whiskers"
+    plt.close("all")
 
 
 def test_what_is_a_sum_over_layers_is_called_one() -> None:

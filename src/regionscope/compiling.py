@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core.caching import IndexDataCacheFile
 from numba.core.event import Event, Listener, register
 
 _log = logging.getLogger(__name__)
@@ -23,12 +24,41 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     def compiled(function: Callable[..., Any]) -> Any:
         if cache:
             try:
-                return numba.njit(cache=True, **options)(function)
+                kept = numba.njit(cache=True, **options)(function)
             except RuntimeError:  # there is no folder, neither beside the code nor in the user's home
                 _announcer.kept = False
+            else:
+                if isinstance(file := getattr(getattr(kept, "_cache", None), "_cache_file", None), IndexDataCacheFile):
+                    file.__class__ = _KeptFile
+                return kept
         return numba.njit(**options)(function)
 
     return compiled
+
+
+class _KeptFile(IndexDataCacheFile):
+    """What is kept of a loop. If it cannot be read there is nothing, and the loop is compiled anew.
+
+    So it is with what an older version of the library has left, if types are gone that its loops were given.
+    """
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return dict(super()._load_index())
+        except Exception:
+            return {}
+
+    def load(self, key: Any) -> Any:
+        try:
+            return super().load(key)
+        except Exception:
+            return None
+
+    def save(self, key: Any, data: Any) -> None:
+        try:
+            super().save(key, data)
+        except OSError as error:  # the disk is full
+            _announcer.say_unkept(error)
 
 
 class _Announcer(Listener):
@@ -46,6 +76,12 @@ class _Announcer(Listener):
         if not self.kept:
             often = "in every process: numba found no folder to keep them in; NUMBA_CACHE_DIR can name one"
         _log.warning("regionscope: compiling kernels (up to a minute), %s", often)
+
+    def say_unkept(self, error: OSError) -> None:
+        """Say, once, that what was compiled will be compiled again."""
+        if self.kept:
+            self.kept = False
+            _log.warning("regionscope: compiled kernels cannot be kept (%s); NUMBA_CACHE_DIR can name a folder", error)
 
     def on_end(self, event: Event) -> None:
         """Nothing is said of the end."""

@@ -107,6 +107,12 @@ def _checksum(data: bytes, start: int) -> str:
 # arrays
 
 
+def write_arrays(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an .npz file with numbers and text, whole or not at all."""
+    with whole_file(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """The arrays in an .npz file by name: numbers and text, of the sizes that the file has room for."""
     with open_file(path) as file, reading(path), zipfile.ZipFile(file) as archive:

@@ -3,11 +3,13 @@
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +44,29 @@ def points_at_once(floats_per_point: int, batch_size: int | None = None, *, floa
     return batch_size or max(1, floats // max(1, floats_per_point))
 
 
+def portions(rows: int, at_once: int) -> Iterator[slice]:
+    """Rows one after another, so many at once; `points_at_once` says how many.
+
+    >>> list(portions(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for start in range(0, rows, at_once):
+        yield slice(start, min(start + at_once, rows))
+
+
+@contextmanager
+def _pool_of_threads(threads: int, **options: Any) -> Iterator[ThreadPoolExecutor]:
+    """Threads that are waited for in the end, but not by who is told to stop."""
+    pool, wait = ThreadPoolExecutor(threads, **options), True
+    try:
+        yield pool
+    except (KeyboardInterrupt, SystemExit):
+        wait = False
+        raise
+    finally:
+        pool.shutdown(wait, cancel_futures=not wait)
+
+
 def in_threads(function: Callable[[Part], Found], parts: Iterable[Part]) -> Iterator[Found]:
     """What a function gives for each part, in their order, worked out on as many cores as torch takes.
 
@@ -53,33 +78,40 @@ def in_threads(function: Callable[[Part], Found], parts: Iterable[Part]) -> Iter
     if (threads := torch.get_num_threads()) == 1:
         yield from map(function, parts)
         return
-    with ThreadPoolExecutor(threads) as pool:
+    with _pool_of_threads(threads) as pool:
         yield from pool.map(function, parts)
 
 
-def one_core_each(tasks: Sequence[Callable[[], Found]]) -> Iterator[Found]:
+def one_core_each(tasks: Iterable[Callable[[], Found]]) -> Iterator[Found]:
     """What tasks return, in their order; as many at a time as torch takes cores, each on one core.
 
     For many small tasks: torch's threads wait for the next operation without sleep, and take the cores of others. If
     there are fewer tasks than cores, they are done one after another, each on all. So they are, in its own thread, if
-    the caller has set more for that than whether gradients are enabled.
+    the caller has set more for that than whether gradients are enabled. Tasks are taken when it is their turn, or one
+    before it.
 
     >>> list(one_core_each([lambda: 1, lambda: 2]))
     [1, 2]
     """
-    cores, gradients = torch.get_num_threads(), torch.is_grad_enabled()
-    if cores == 1 or len(tasks) < cores or _own_settings():
-        yield from (task() for task in tasks)
+    cores, gradients, waiting = torch.get_num_threads(), torch.is_grad_enabled(), iter(tasks)
+    first = [] if cores == 1 or _own_settings() else list(islice(waiting, cores))
+    if len(first) < cores:
+        yield from (task() for task in chain(first, waiting))
         return
 
     def done(task: Callable[[], Found]) -> Found:
         with torch.set_grad_enabled(gradients):
             return context.copy().run(task)
 
-    context = copy_context()  # numpy's handling of errors is in it
+    context, begun = copy_context(), deque[Future[Found]]()  # numpy's handling of errors is in it
     try:
-        with ThreadPoolExecutor(min(cores, len(tasks)), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            yield from pool.map(done, tasks)
+        with _pool_of_threads(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            for task in chain(first, waiting):
+                begun.append(pool.submit(done, task))
+                if len(begun) > cores:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
     finally:
         torch.set_num_threads(cores)  # else threads that others make later have one
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.types import Array, Data
+from regionscope.types import Array, Data, Floats
 
 ARRAYS = (Tensor, np.ndarray)
 
@@ -18,6 +18,11 @@ def as_tensor(values: Any) -> Tensor:
         return torch.from_numpy(np.require(values, requirements=["C", "W"]))  # a copy where torch could not share it
     found: Tensor = torch.as_tensor(values)
     return found.detach()
+
+
+def as_array(values: Any) -> Floats:
+    """A tensor, an array, numbers or a number as an array of its own, in float64."""
+    return np.array(values.detach().cpu().double().numpy() if isinstance(values, Tensor) else values, np.float64)
 
 
 def first_array(batch: Any) -> Array:
@@ -50,7 +55,7 @@ def batches(data: Data, batch_size: int | None = None) -> Iterator[Array]:
         raise ValueError("there are no points in the data")
 
 
-def all_points(data: Data) -> Tensor:
+def _all_points(data: Data) -> Tensor:
     """All points of the data in one tensor (n, ...)."""
     parts = [as_tensor(part) for part in batches(data)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
@@ -67,7 +72,7 @@ def sampled_points(data: Data, n: int, *, generator: torch.Generator | None = No
     >>> sampled_points(torch.arange(3.0)[:, None], 3).sort(dim=0).values.flatten()
     tensor([0., 1., 2.])
     """
-    points = all_points(data)
+    points = _all_points(data)
     if not 1 <= n <= len(points):
         raise ValueError(f"n must be from 1 to the {len(points)} points of the data, got {n}")
     return points[torch.randperm(len(points), generator=generator)[:n].to(points.device)]
@@ -83,7 +88,7 @@ def uniform_points(data: Data, n: int, *, per_entry: bool = False, generator: to
     >>> bool((uniform_points(box, 100, per_entry=True)[:, 1] >= 5).all())
     True
     """
-    points = all_points(data)
+    points = _all_points(data)
     low, high = (points.amin(dim=0), points.amax(dim=0)) if per_entry else (points.min(), points.max())
     drawn = torch.rand((_checked_number(n), *points.shape[1:]), generator=generator, dtype=torch.float64)
     return low + (high - low) * drawn.to(points)
@@ -97,7 +102,7 @@ def noisy_points(data: Data, n: int, *, scale: float, generator: torch.Generator
     """
     if not scale > 0:
         raise ValueError(f"scale must be positive, got {scale}")
-    points = all_points(data)
+    points = _all_points(data)
     chosen = points[_drawn_rows(points, n, generator)]
     noise = torch.randn(chosen.shape, generator=generator, dtype=torch.float64)
     return chosen + scale * noise.to(points)
@@ -112,7 +117,7 @@ def interpolated_points(data: Data, n: int, *, generator: torch.Generator | None
     >>> bool((line[:, 0] == line[:, 1]).all())
     True
     """
-    points = all_points(data)
+    points = _all_points(data)
     x, y = (points[_drawn_rows(points, n, generator)] for _ in range(2))
     t = torch.rand((n, *[1] * (points.dim() - 1)), generator=generator, dtype=torch.float64).to(points)
     return torch.lerp(x, y, t)
@@ -129,7 +134,7 @@ def probe_points(
     >>> list(probe_points(torch.rand(9, 2), torch.rand(9, 2), n=4))
     ['train', 'test', 'uniform', 'noisy', 'interpolated']
     """
-    points = all_points(train)
+    points = _all_points(train)
     spread = float(points.max() - points.min())
     probes = {"train": sampled_points(points, n, generator=generator)}
     if test is not None:

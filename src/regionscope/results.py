@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+ROUNDING = 1e-12  # of a number: an error below that is made by floats
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """A measure at points: one number a point, and its mean with the standard error over points.
@@ -38,9 +41,12 @@ class Estimate:
     tensor: Tensor | None = field(default=None, repr=False)
     resolution: NDArray[np.float64] | None = None  # (n,)
     drawn_together: bool = False  # the points share what was drawn: their spread does not tell the error of the mean
+    layer_resolution: NDArray[np.float64] | None = None  # (n, layers): `resolution` at each layer
 
     # with a row a point
-    POINTWISE: ClassVar[tuple[str, ...]] = ("per_point", "per_layer", "point_stderr", "per_unit", "resolution")
+    POINTWISE: ClassVar[tuple[str, ...]] = (
+        "per_point", "per_layer", "point_stderr", "per_unit", "resolution", "layer_resolution",
+    )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"tensor": None if self.tensor is None else self.tensor.detach()}
@@ -70,6 +76,20 @@ class Estimate:
         return float("nan") if self.point_stderr is None else float(self.point_stderr[0])
 
     @property
+    def layer_stderr(self) -> NDArray[np.float64]:
+        """The standard error of the mean of each layer, (layers,); NaN where there is none to tell."""
+        if self.per_layer is None:
+            return np.zeros(0)
+        n, layers = self.per_layer.shape
+        untold = self.resolution is not None and self.layer_resolution is None
+        if self.drawn_together or untold or n < 2:
+            return np.full(layers, np.nan)
+        shared = 0.0 if self.layer_resolution is None else self.layer_resolution.mean(axis=0)
+        finite = np.isfinite(self.per_layer).all(axis=0)
+        spread = np.where(finite, self.per_layer, 0.0).std(axis=0, ddof=1) / np.sqrt(n)
+        return np.where(finite, np.hypot(spread, shared), np.nan)
+
+    @property
     def label(self) -> str:
         """What the number is called: its name, and that it is a sum if it is one over several layers."""
         return f"{self.name}, sum over layers" if len(self.layer_numbers) > 1 else self.name
@@ -87,7 +107,9 @@ class Estimate:
         return self.mean
 
     def __format__(self, spec: str) -> str:
-        return f"{self.mean:{spec}} ± {self.stderr:{spec}}" if spec else str(self)
+        if not spec:
+            return str(self)
+        return f"{self.mean:{spec}} ± {'?' if math.isnan(self.stderr) else format(self.stderr, spec)}"
 
     def __repr__(self) -> str:
         return f"Estimate({self.label} = {self._number}, n = {self.n}, {self._kind})"
@@ -96,17 +118,19 @@ class Estimate:
         """For notebooks."""
         rows = [["", "mean ± s.e."], [self.label, self._number]]
         if self.per_layer is not None and len(self.layer_numbers) > 1:
-            for number, layer in zip(self.layer_numbers, self.per_layer.T, strict=True):
-                rows.append([f"layer {number}", Estimate("", layer, exact=self.exact)._number])
+            means = self.per_layer.mean(axis=0)
+            for number, mean, error in zip(self.layer_numbers, means, self.layer_stderr, strict=True):
+                rows.append([f"layer {number}", with_error(float(mean), float(error))])
         about = [how_many(self.n, "point"), self._kind, self.quantity]
         return html_table(rows, ", ".join(filter(None, about)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary, ready for JSON."""
+        """The summary, ready for JSON; with the mean `resolution`, if there is one."""
         layers = None if self.per_layer is None else self.per_layer.mean(axis=0).tolist()
+        shared = {} if self.resolution is None else {"resolution": float(self.resolution.mean())}
         return {
             "name": self.name, "label": self.label, "mean": self.mean, "stderr": self.stderr, "n": self.n,
-            "exact": self.exact, "quantity": self.quantity, "per_layer": layers,
+            "exact": self.exact, "quantity": self.quantity, "per_layer": layers, **shared,
         }  # fmt: skip
 
     @property
@@ -203,13 +227,14 @@ def with_interval(share: float, low: float, high: float) -> str:
 
 
 def with_error(value: float, error: float) -> str:
-    """A number and its standard error, both to the second digit of the error.
+    """A number and its standard error, both to the second digit of the error; an error that is only rounding is 0.
 
     >>> with_error(12.3456, 0.0789), with_error(12345.6, 120.0), with_error(1.2346e-8, 6.7e-10)
     ('12.346 ± 0.079', '12350 ± 120', '(1.235 ± 0.067)e-08')
-    >>> with_error(3.0, 0.0), with_error(3.0, float("nan"))
-    ('3 ± 0', '3 ± ?')
+    >>> with_error(3.0, 0.0), with_error(3.0, float("nan")), with_error(20.0, 1.3e-15)
+    ('3 ± 0', '3 ± ?', '20 ± 0')
     """
+    error = 0.0 if error < ROUNDING * abs(value) < math.inf else error
     if not (math.isfinite(value) and math.isfinite(error) and error > 0):
         return f"{value:.6g} ± {'?' if math.isnan(error) else f'{error:g}'}"
     size = max(abs(value), error)

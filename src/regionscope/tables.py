@@ -13,7 +13,7 @@ from regionscope.disk import whole_file
 from regionscope.files import plain, write_text
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
+def text_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words as a table of text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)

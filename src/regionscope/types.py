@@ -1,6 +1,6 @@
 """Names for what arrays hold, and for what users give."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,4 +15,5 @@ Bools = NDArray[np.bool_]
 
 Model = nn.Module | Callable[[Tensor], Any]
 Array = Tensor | NDArray[Any]  # of torch or of numpy
+Numbers = float | Sequence[float] | Array  # one or several
 Data = Array | Iterable[Any]  # points, or batches of them as loaders give

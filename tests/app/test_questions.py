@@ -1,13 +1,15 @@
 """What the explorer is told is what the library finds."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from explorers import client_of
+from cases import mlp
+from explorers import client_of, viewer_of
 from PIL import Image
 from starlette.testclient import TestClient
 from torch import nn
@@ -15,7 +17,10 @@ from torch import nn
 import regionscope as rs
 from regionscope.app.library import Exhibit, Images, Library
 from regionscope.app.payload import read_block
+from regionscope.app.rasters import PORTIONS, complexity_raster
+from regionscope.app.summaries import curves
 from regionscope.app.viewer import Viewer
+from regionscope.app.windows import Window
 
 RUN = "runs/one"
 PLANE = "recorded:train"
@@ -65,6 +70,23 @@ def test_curves_are_those_that_were_recorded(client: TestClient, run: rs.Run) ->
     assert found["planes"][0]["cells"] == [len(run.plane(step, "train")) for step in run.steps]
 
 
+@pytest.mark.parametrize("found", [
+    rs.Share("robust accuracy", np.array([1.0, 1.0, 1.0, 0.0])),
+    rs.Share("robust accuracy", np.ones(4)),
+    rs.Estimate("local rank", np.array([1.0, 4.0, 2.0, 2.5]), resolution=np.full(4, 6.0)),
+    rs.Estimate("local rank", np.array([1.0, 4.0, 2.0, 2.5])),
+])  # fmt: skip
+def test_the_spread_of_points_is_told_whatever_their_error_is(found: rs.Estimate, tmp_path: Path) -> None:
+    probes = {"train": torch.zeros(4, 2)}
+    with rs.Monitor(mlp(2, 3, 2), probes, measures={"own": lambda model, x: found}, run=tmp_path / "own") as monitor:
+        monitor(0)
+    viewer = viewer_of(tmp_path)
+    (exhibit,) = viewer.library.exhibits().values()
+    (measure,) = curves(viewer, exhibit)["measures"]
+    freedom = 0 if isinstance(found, rs.Share) else 1
+    assert measure["probes"][0]["std"] == pytest.approx([found.per_point.std(ddof=freedom)])
+
+
 @pytest.mark.parametrize("zoom", [1.0, 1e3, 1e6, 1e9])
 def test_cells_of_a_window_are_those_of_plane_cells(client: TestClient, run: rs.Run, zoom: float) -> None:
     whole = run.plane(40, "train")
@@ -111,6 +133,30 @@ def test_beyond_max_cells_the_density_of_boundaries_is_estimated(client: TestCli
     cells = run.plane(40, "train")
     true = cells.boundary_length().sum() / cells.plane.area * header["window"]["scale"]
     assert abs(arrays["values"].mean() / true - 1) < 0.1
+
+
+def test_the_density_has_the_noise_of_the_table_unless_it_is_told(
+    folder: Path, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = rs.MEASURES["local_complexity"]
+    other = replace(usual, defaults={**usual.defaults, "sigma": 0.3})
+    monkeypatch.setitem(rs.MEASURES, "local_complexity", other)
+    where: dict[str, Any] = {"step": 40, "plane": PLANE, "x": 0, "y": 0, "hx": 0.1, "hy": 0.1}
+    client = client_of(viewer_of(folder), static=page)
+    where["run"] = told(client, "runs")["runs"][0]["id"]
+    untold, as_told = (block(client, "density", **where, **options)[1]["values"] for options in ({}, {"sigma": 0.3}))
+    assert np.array_equal(untold, as_told)
+
+
+def test_no_part_of_a_raster_has_the_noise_of_another() -> None:
+    """A window so small that its pixels differ by what is drawn alone."""
+    torch.manual_seed(0)
+    x = torch.randn(1, 3)
+    net, window = rs.trace(mlp(3, 8, 8, 2), x), Window(0.0, 0.0, 1e-9, 1e-9)
+    values = complexity_raster(net, rs.Plane.coordinates(x[0]), window, 0.3, lambda: None)["values"]
+    parts = np.array_split(values, PORTIONS)
+    assert values.std() > 0
+    assert not any(np.allclose(part, parts[0]) for part in parts[1:])
 
 
 def test_the_density_of_local_complexity_is_that_of_the_measure(client: TestClient, run: rs.Run) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from regionscope.cli import main
 from regionscope.cli.commands import app
 from regionscope.cli.places import fitting_plane
 from regionscope.measures import plans
+from regionscope.measures.table import MEASURES
 from regionscope.training.checkpoints import Architecture, save_weights
 from regionscope.training.models import ACTIVATIONS
 
@@ -70,8 +72,18 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("measure net.safetensors --points x.npy --seconds nan", "--seconds must be positive, got nan; inf sets no"),
         ("regions net.safetensors --points x.npy --seconds 0", "--seconds must be positive, got 0"),
         ("regions net.safetensors --points x.npy --memory 0", "--memory must be positive and finite, got 0"),
+        ("regions net.safetensors --points x.npy --memory 1e-12", "GB of memory are too little"),
+        ("measure net.safetensors --points flat.npy", r"flat.npy must hold points \(n, ...\), got \(6,\); save one"),
         ("regions net.safetensors --points x.npy --memory nan", "--memory must be positive and finite, got nan"),
         ("measure net.safetensors --points x.npy --sigma nan", "--sigma must be positive and finite, got nan"),
+        ("measure net.safetensors --points x.npy --eps -1 --plan", "--eps must not be negative, got -1"),
+        ("measure net.safetensors --points x.npy --draws 0 --plan", "--draws must be at least 1, got 0"),
+        ("measure net.safetensors --points x.npy --labels ten.npy", "labels must be from 0 to 2, .* got 10"),
+        ("measure net.safetensors --points x.npy --labels halves.npy", "labels must be integers"),
+        ("measure net.safetensors --out a.parquet", "--out a.parquet needs pyarrow: pip install"),
+        ("bounds net.safetensors --points x.npy --sigma -1 --plan", "--sigma must be positive and finite, got -1"),
+        ("bounds net.safetensors --points x.npy --eta 0 --plan", "--eta must be positive and finite, got 0"),
+        ("bounds net.safetensors --points x.npy --draws 0 --plan", "--draws must be at least 1, got 0"),
         ("bounds net.safetensors --points x.npy --seconds -3", "--seconds must be positive, got -3"),
         ("bounds net.safetensors --points x.npy --plot a.gif", "--plot must end in .png, .svg or .pdf, got a.gif"),
         ("compare nowhere --lines 0", "--lines must be at least 1, got 0"),
@@ -90,10 +102,28 @@ def test_what_cannot_be_done_is_said_before_the_work(
     monkeypatch.setattr("regionscope.measures.table.Measure.estimate", work)
     np.save("short.npy", np.arange(3))
     np.save("wide.npy", np.eye(9))
-    with pytest.raises(ValueError, match=match):
+    np.save("ten.npy", np.full(8, 10))
+    np.save("flat.npy", np.zeros(6))
+    np.save("halves.npy", np.full(8, 0.5))
+    monkeypatch.setattr("regionscope.cli.output.find_spec", lambda name: None)  # as without pyarrow
+    with pytest.raises((ValueError, MemoryError), match=match):
         app(command.split())
-    there = {"net.safetensors", "short.npy", "wide.npy", "x.npy", "y.npy"}
+    there = {"net.safetensors", "short.npy", "wide.npy", "ten.npy", "halves.npy", "flat.npy", "x.npy", "y.npy"}
     assert {path.name for path in Path().iterdir()} == there
+
+
+def test_what_was_measured_before_an_error_is_told(
+    net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object, **__: object) -> rs.Estimate:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setitem(MEASURES, "good_units", replace(MEASURES["good_units"], function=fails))
+    with pytest.raises(RuntimeError, match="no luck") as error:
+        app("measure net.safetensors local_rank good_units --points x.npy --out a.json".split())
+    assert error.value.__notes__ == ["(in good_units)"]
+    assert "wrote a.json" in capsys.readouterr().out
+    assert [row["label"] for row in json.loads(Path("a.json").read_text())] == ["local rank"]
 
 
 @pytest.mark.parametrize(
@@ -277,6 +307,35 @@ def test_what_is_no_file_is_printed_to_as_it_is(
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code and printed.getvalue().strip() == rs.__version__
+
+
+def test_nothing_is_printed_to_what_is_closed(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after `regionscope … >&- 2>&-`."""
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, None)
+    monkeypatch.setattr(sys, "argv", "regionscope measure net.safetensors good_units --points x.npy".split())
+    with pytest.raises(SystemExit) as ended:
+        main()
+    sys.stdout.close()
+    sys.stderr.close()
+    assert not ended.value.code
+
+
+@pytest.mark.parametrize("command", ["measure net.pt good_units", "regions net.pt", "bounds net.pt --plan"])
+def test_what_a_users_network_prints_is_no_part_of_the_json(
+    command: str, net: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("chatty.py").write_text(
+        "from torch import nn\nprint('imported')\n"
+        "class Chatty(nn.Sequential):\n"
+        "    def __init__(self):\n        print('built')\n        super().__init__(nn.Linear(6, 3), nn.ReLU())\n"
+        "    def forward(self, x):\n        print('called')\n        return super().forward(x)\n"
+    )
+    torch.save(nn.Sequential(nn.Linear(6, 3)).state_dict(), "net.pt")
+    app([*command.split(), "--points", "x.npy", "--model", "chatty.py:Chatty", "--json"])
+    said = capsys.readouterr()
+    assert json.loads(said.out)
+    assert all(word in said.err for word in ("imported", "built", "called"))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

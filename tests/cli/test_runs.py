@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,8 @@ from PIL import Image
 
 import regionscope as rs
 from regionscope.cli.commands import app
+from regionscope.training import loop
+from regionscope.training.config import Training
 
 
 def recorded(path: str, steps: int, seed: int) -> None:
@@ -31,7 +34,7 @@ def test_a_comparison_says_which_steps_it_leaves_out_and_what_is_a_mean(capsys: 
         recorded(f"runs/{seed}", 20, seed)
     app(["compare", "--column", "loss"])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].split() == ["0", "2", "±", "2"] and lines[15].split() == ["19", "21", "±", "2"]
+    assert lines[2].split() == ["0", "2.0", "±", "2.0"] and lines[15].split()[1:] == ["21.0", "±", "2.0"]
     assert lines[16:] == [
         "14 of 20 steps; all of them with --lines 20, --json or --out FILE.csv",
         "2 seeds: the mean of 2 seeds ± its standard error over them",
@@ -79,6 +82,34 @@ def test_the_state_of_a_run_says_what_could_not_be_measured(capsys: pytest.Captu
     assert capsys.readouterr().out.splitlines()[-1] == "runs/mine: 2 more could not be measured"
 
 
+def test_the_state_of_a_killed_run_says_of_which_step_its_scores_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take_step = loop._take_step
+
+    def killed_at_20(*given: Any) -> float:
+        if given[-1] == 20:
+            raise KeyboardInterrupt
+        return take_step(*given)
+
+    monkeypatch.setattr(loop, "_take_step", killed_at_20)
+    small = Training(size=50, test_size=20, depth=1, width=4, steps=40, records=3, measures=(), points=5)
+    with pytest.raises(KeyboardInterrupt):
+        loop.train(small, "runs/one", save_every=0)
+    run = rs.Run.open("runs/one")
+    last = run.steps[-1]
+    assert last < run.status["step"] == 20, "it was saved after its last record"
+    app(["status"])
+    assert f"runs/one: loss and accuracies are those of step {last}" in capsys.readouterr().out
+    app(["status", "--json"])
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["step"], found["scored"], found["loss"]) == (20, last, run.read(last).scalars["loss"])
+    monkeypatch.setattr(loop, "_take_step", take_step)
+    loop.resume("runs/one")
+    app(["status"])
+    assert "are those of step" not in capsys.readouterr().out
+
+
 def test_a_comparison_is_drawn_or_written_as_rows(capsys: pytest.CaptureFixture[str]) -> None:
     recorded("runs/0", 3, 0)
     app(["compare", "--column", "loss", "--out", "loss.csv"])
@@ -88,6 +119,13 @@ def test_a_comparison_is_drawn_or_written_as_rows(capsys: pytest.CaptureFixture[
     with Image.open("loss.png") as picture:
         shades = picture.convert("L").getextrema()
     assert shades == (0, 255), "black ink on white"
+
+
+def test_a_report_needs_a_kind_of_picture() -> None:
+    recorded("runs/0", 1, 0)
+    with pytest.raises(ValueError, match="--pictures must be followed by png, svg or pdf"):
+        app(["report", "runs/0", "--pictures"])
+    assert not Path("runs/0/report").exists()
 
 
 def test_runs_without_records_have_nothing_to_export() -> None:

@@ -41,6 +41,7 @@ def test_a_residual_network_of_ones_own_is_shown(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
+            assert server.stdout.readline() == "mine.safetensors: Sequential, as you say\n"
             url = urlsplit(re.findall(r"http://\S+", server.stdout.readline())[0])
             cookie = answer(url.netloc, f"/?{url.query}")[0]
             (shown,) = json.loads(answer(url.netloc, "/api/runs", cookie)[1])["runs"]

@@ -9,7 +9,7 @@ from torch import nn
 
 from regionscope.experiments.findings import Curve, Evidence, verdict_of
 from regionscope.experiments.length_maps import length_map
-from regionscope.experiments.pd_grokking import half_way, peaks, risen
+from regionscope.experiments.pd_grokking import half_way, peaks, share_of_rise
 from regionscope.experiments.pd_migration import relative_density
 from regionscope.experiments.pd_mnist import PartitionSettings, crossings_named, partition_networks
 from regionscope.experiments.registry import EXPERIMENTS
@@ -50,9 +50,9 @@ def test_peaks_stand_out_and_are_not_at_the_ends() -> None:
 
 def test_accuracies_rise_by_shares() -> None:
     accuracy = np.array([0.1, 0.3, 0.5, 0.9])
-    assert risen(accuracy, 2) == pytest.approx(0.5)
+    assert share_of_rise(accuracy, 2) == pytest.approx(0.5)
     assert half_way(np.arange(4.0), accuracy) == 2.0
-    assert np.isnan(risen(np.ones(3), 1))
+    assert np.isnan(share_of_rise(np.ones(3), 1))
 
 
 def test_the_depth_of_the_paper_counts_the_last_layer_and_wide_networks_may_have_fewer_steps() -> None:

@@ -55,6 +55,10 @@ def test_what_there_is_not_is_named_before_anything_is_run(tmp_path: Path) -> No
         app(["reproduce", "lc99", "--out", str(tmp_path / "out")])
     with pytest.raises(ValueError, match="engine must be serial"):
         app(["reproduce", "hr5", "--engine", "magic", "--out", str(tmp_path / "out")])
+    with pytest.raises(ValueError, match="device 'nope' cannot be used here"):
+        app(["reproduce", "hr5", "--device", "nope", "--out", str(tmp_path / "out")])
+    with pytest.raises(ValueError, match="seeds must be at least 1, got 0"):
+        app(["reproduce", "hr5", "--seeds", "0", "--out", str(tmp_path / "out")])
     with pytest.raises(ValueError, match="nothing was begun in"):
         app(["reproduce", "--resume", "--out", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()

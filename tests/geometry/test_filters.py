@@ -15,7 +15,7 @@ import regionscope as rs
 from regionscope.geometry.complexes import UNSETTLED, Meetings, Signs, Start
 from regionscope.geometry.filters import Bounded, Filter
 from regionscope.geometry.laws import route
-from regionscope.geometry.patterns import numbered
+from regionscope.geometry.patterns import boundaries_of
 from regionscope.geometry.rational import CellMaps, Exact, Forms
 from regionscope.geometry.segments import Segments
 from regionscope.geometry.settling import Judge
@@ -161,7 +161,7 @@ def test_forms_are_no_farther_off_than_is_said(monkeypatch: pytest.MonkeyPatch) 
     )
     forms, n = Forms(places, np.full(len(places), 0.25)), len(places)
     asked = Meetings(np.zeros(n, np.int64), [forms, forms], np.zeros((0, 3), object), np.repeat(near, n, axis=0))
-    boundaries = numbered(net.sites)
+    boundaries = boundaries_of(net.sites)
     scaled = "regionscope.geometry.filters._scaled"
     monkeypatch.setattr(scaled, lambda form: form)
     told = Filter(net, route(net, boundaries), boundaries)._coefficients(

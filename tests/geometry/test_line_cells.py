@@ -216,6 +216,8 @@ def test_a_point_whose_signs_nothing_proves_is_one_cell() -> None:
         large = torch.nn.functional.interpolate(x.reshape(-1, 1, 1, 2), size=(3, 3), mode="bicubic")
         return torch.relu(large.flatten(1))
 
+    with pytest.raises(rs.Undecided, match="no bound on the rounding of upsample_bicubic2d"):
+        rs.curve_cells(enlarged, torch.zeros(3, 2).double(), certified=True)
     cells = rs.curve_cells(enlarged, torch.zeros(3, 2).double())
     assert cells.undecided > 0 and len(cells) == 1 and cells.length == 0
     assert cells.outputs is not None and not cells.outputs.any()
@@ -231,6 +233,17 @@ def test_bad_lines_are_named() -> None:
         rs.line_cells(rs.trace(model, torch.zeros(1, 2)), torch.zeros(2), torch.tensor([torch.nan, 0.0]))
     with pytest.raises(rs.TooManyCells, match="max_cells=5"):
         rs.line_cells(mlp(1, 40, 40, 1), torch.tensor([-3.0]), torch.tensor([3.0]), max_cells=5)
+
+
+def test_curves_keep_to_limits_and_show_how_far_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    model, corners = mlp(1, 40, 40, 1), torch.tensor([[-3.0], [3.0], [-3.0]])
+    with pytest.raises(rs.TooManyCells, match="max_cells=5"):
+        rs.curve_cells(model, corners, max_cells=5)
+    with pytest.raises(rs.TooMuchMemory, match="too little for this network"):
+        rs.curve_cells(model, corners, memory=1000)
+    assert not capsys.readouterr().err
+    rs.curve_cells(model, corners, show_progress=True)
+    assert "2/2" in capsys.readouterr().err
 
 
 def test_the_number_of_regions_of_a_line_is_that_of_its_sections(each: Case) -> None:

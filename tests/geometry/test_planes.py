@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import regionscope as rs
+from regionscope.geometry.planes import Planes
 
 
 def test_a_plane_through_three_points_holds_them_on_a_circle() -> None:
@@ -42,6 +43,24 @@ def test_a_random_plane_is_orthonormal_and_repeatable() -> None:
     assert np.allclose(one.axes @ one.axes.T, np.eye(2), atol=1e-14)
     assert np.array_equal(one.axes, two.axes)
     assert one.area == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize("dimension", [2, 5, 8, 50])
+def test_random_planes_belong_to_points_however_many_there_are(dimension: int) -> None:
+    x = torch.randn(9, dimension)
+
+    def axes(*parts: torch.Tensor) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(3)
+        return torch.cat([Planes.around(part, 0.1, generator=generator).axes for part in parts])
+
+    together = axes(x)
+    for number in range(1, 9):
+        assert torch.equal(axes(x[:number]), together[:number])
+    assert torch.equal(axes(*x.split(4)), together), "batch by batch"
+    alone = rs.Plane.around(x[0], 0.1, generator=torch.Generator().manual_seed(3))
+    assert np.array_equal(alone.axes, together[0].numpy())
+    eye = torch.eye(2, dtype=torch.float64).expand(9, 2, 2)
+    assert torch.allclose(together @ together.transpose(1, 2), eye, atol=1e-14)
 
 
 def test_a_clockwise_domain_is_turned_around() -> None:

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 import regionscope as rs
 from regionscope.geometry.laws import proved_errors, route
-from regionscope.geometry.patterns import numbered
+from regionscope.geometry.patterns import boundaries_of
 from regionscope.geometry.rounding import (
     CHOICES,
     DENSE,
@@ -222,7 +222,7 @@ def test_norms_count_an_input_as_often_as_it_occurs(name: str, width: int) -> No
     if width < 3 and name.startswith(("windows", "sums")):
         return
     net = rs.trace(lambda x: torch.relu(function(x)), torch.zeros(2, width).double()).frozen()
-    (law,) = route(net, numbered(net.sites)).laws
+    (law,) = route(net, boundaries_of(net.sites)).laws
     zero = torch.zeros(1, width, dtype=torch.float64)
     J = torch.autograd.functional.jacobian(function, zero).reshape(-1, width).numpy()
     assert (law.rows * law.row.gain[0] * (1 + 1e-9) >= np.linalg.norm(J, axis=1)).all()
@@ -233,7 +233,7 @@ def test_norms_count_an_input_as_often_as_it_occurs(name: str, width: int) -> No
 @pytest.mark.parametrize("alpha", [0.99, -0.99, 1 / 3, 1.0])
 def test_terms_that_cancel_are_rounded_all_the_same(alpha: float) -> None:
     net = rs.trace(lambda x: torch.relu(torch.sub(x, x, alpha=alpha)), torch.zeros(2, 40).double()).frozen()
-    (law,) = route(net, numbered(net.sites)).laws
+    (law,) = route(net, boundaries_of(net.sites)).laws
     x = random(40)
     exact = (1 - Fraction(alpha)) * rational(x)
     off = np.array([abs(float(e)) for e in rational(torch.sub(x, x, alpha=alpha)) - exact], np.float64)
@@ -249,7 +249,7 @@ def test_a_number_less_itself_has_no_error() -> None:
 
     def rows(function: Callable[[Tensor], Tensor]) -> list[float]:
         net = rs.trace(lambda x: torch.relu(function(x)), torch.zeros(2, 4).double()).frozen()
-        return [float(r) for r in route(net, numbered(net.sites)).laws[-1].rows]
+        return [float(r) for r in route(net, boundaries_of(net.sites)).laws[-1].rows]
 
     assert rows(lambda x: x - x) == [0, 0, 0, 0]
     assert rows(lambda x: x.flip(1).flip(1) - x.reshape(-1, 2, 2).flatten(1)) == [0, 0, 0, 0]
@@ -453,7 +453,7 @@ def bounds_at(net: Network, x: Tensor, column: int) -> Iterator[NDArray[np.float
     """Bounds on the errors of what enters each site at exact points, (n, units)."""
     norm, off = x.flatten(1).norm(dim=1).numpy(), np.zeros(len(x))
     entering = [v.flatten(1).norm(dim=1).numpy() for v in net.preactivations(x)]
-    for law, value in zip(route(net, numbered(net.sites)).laws, entering, strict=True):
+    for law, value in zip(route(net, boundaries_of(net.sites)).laws, entering, strict=True):
         assert law.unknown is None
         spread, handed_on = (
             m.gain[column] * off + m.noise[column] * norm + m.floor[column] for m in (law.row, law.state)

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.geometry import bases, rational, settling
+from regionscope.geometry import bases, kernels, rational, settling
 from regionscope.geometry.budget import Budget
 from regionscope.geometry.modular import primes_below
+from regionscope.geometry.rational import Exact
 from regionscope.geometry.settling import Undecided
 
 SQUARE = rs.Plane.coordinates(torch.zeros(2).double(), radius=1.0)
@@ -49,6 +50,12 @@ def test_without_enough_primes_signs_stay_open(monkeypatch: pytest.MonkeyPatch) 
     assert rs.plane_cells(no_bend, SQUARE).undecided > 0
 
 
+def test_cells_that_rounding_has_torn_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "cut_cells", lambda *_: kernels.TORN)
+    with pytest.raises(ArithmeticError, match="a boundary crosses it more than once; look at a larger part"):
+        rs.plane_cells(no_bend, SQUARE)
+
+
 def test_primes_are_all_that_there_are() -> None:
     assert list(primes_below(60)) == [59, 53, 47, 43, 41, 37, 31, 29, 23, 19, 17, 13, 11, 7, 5, 3]
 
@@ -75,6 +82,15 @@ def test_constants_are_compared_once_or_said_to_be_open(monkeypatch: pytest.Monk
     monkeypatch.setattr(settling, "WORK", 0.0)
     hasty = rs.plane_cells(model, plane)
     assert hasty.undecided > 0 and len(hasty) == len(cells)
+
+
+def test_constants_too_large_to_be_numbered_are_compared_in_every_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, plane = blank_images()
+    cells, enough = rs.plane_cells(model, plane), Exact.enough
+    pooled = [rs.trace(model, torch.zeros(1, 1, 8, 8)).sites[0].exit]
+    monkeypatch.setattr(Exact, "enough", lambda self, v, points: None if v == pooled else enough(self, v, points))
+    one_by_one = rs.plane_cells(model, plane, certified=True)
+    assert one_by_one.close_decisions > cells.close_decisions and (one_by_one.patterns == cells.patterns).all()
 
 
 @pytest.mark.parametrize("room", [8_000, 30_000])

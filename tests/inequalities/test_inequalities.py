@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.inequalities import representation
 from regionscope.inequalities.bound import ROUNDING, Samples, standard_errors, verdict
 from regionscope.inequalities.chains import chain_of
 
@@ -247,6 +248,20 @@ def test_proposition_17_is_about_one_hidden_layer() -> None:
         rs.complexity_change(mlp(2, 3, 1), mlp(2, 4, 1), torch.zeros(1, 2), sigma=1.0)
 
 
+def test_a_change_of_complexity_takes_data_as_all_functions_do() -> None:
+    torch.manual_seed(0)
+    before, after, x = mlp(2, 3, 1), mlp(2, 3, 1), torch.randn(6, 2)
+    sides = [
+        [(bound.left, bound.right) for bound in rs.complexity_change(before, after, data, sigma=1.0)]
+        for data in (x, x.double().numpy(), [(part, None) for part in x.split(4)], iter(x.split(4)))
+    ]
+    assert all(found == sides[0] for found in sides)
+    with pytest.raises(ValueError, match=r"points must be \(n, 2\), got \(3, 2, 2\)"):
+        rs.complexity_change(rs.trace(before, x), after, x.view(3, 2, 2), sigma=1.0)
+    with pytest.raises(ValueError, match="NaN"):
+        rs.complexity_change(before, after, x / 0, sigma=1.0)
+
+
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=3), st.integers(0, 2**31), st.booleans())
 def test_a_certificate_never_passes_the_true_adversarial_distance(
@@ -341,6 +356,14 @@ def test_rescaling_units_changes_the_norm_but_not_the_cost() -> None:
     after = rs.representation_cost(model)
     assert after.cost == pytest.approx(before.cost, rel=1e-9)
     assert after.norm > before.norm
+
+
+def test_one_hidden_layer_is_balanced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(2)
+    model = mlp(3, 5, 2).double()
+    found = rs.representation_cost(model)
+    monkeypatch.setattr(representation, "SWEEPS", 1)
+    assert rs.representation_cost(model).cost == pytest.approx(found.cost, rel=1e-12)
 
 
 def test_dead_units_cost_nothing() -> None:

@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import regionscope as rs
 from regionscope.integrations.loggers import CSV, TensorBoard, WandB
 from regionscope.integrations.torchmetrics import METRICS, PointMetric, metric
+from regionscope.measures.draws import part_number
 from regionscope.runs.monitor import Monitor
 from regionscope.runs.run import Run
 
@@ -203,8 +204,9 @@ def test_csv_refuses_a_file_of_another_kind(tmp_path: Path) -> None:
 
 def per_point(name: str, model: nn.Module, *parts: slice) -> Any:
     """What the measure itself says of the batches."""
+    measure, options = rs.MEASURES[name], OPTIONS.get(name, {})
     return np.concatenate(
-        [rs.MEASURES[name].estimate(model, POINTS[p], LABELS[p], **OPTIONS.get(name, {})).per_point for p in parts]
+        [measure.estimate(model, POINTS[p], LABELS[p], part=part_number(POINTS[p]), **options).per_point for p in parts]
     )
 
 
@@ -230,6 +232,58 @@ def test_a_metric_takes_arrays_as_it_takes_tensors() -> None:
     found.update(POINTS.double().numpy(), LABELS.numpy())
     expected.update(POINTS, LABELS)
     assert found.compute() == expected.compute() > 0
+
+
+def test_no_batch_has_the_noise_of_another() -> None:
+    """Points so near to each other that they differ by what is drawn alone, one a batch."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).double()
+    x = 1e-9 * torch.randn(16, 4, generator=torch.Generator().manual_seed(0)).double()
+    net, means, errors = rs.trace(model, x), list[float](), list[float]()
+    for seed in range(12):
+        few: dict[str, Any] = {"draws": 2, "method": "random", "directions": 2, "sigma": 0.3, "good": False}
+        complexity = metric("local_complexity", net, seed=seed, **few)
+        for batch in x.split(1):
+            complexity.update(batch)
+        means.append(float(complexity.compute()))
+        errors.append(float(complexity.stderr))
+    assert 0.4 < np.std(means, ddof=1) / np.mean(errors) < 2.5
+
+
+def test_neither_the_order_of_batches_nor_what_was_seen_before_matters() -> None:
+    model = network().eval()
+    few: dict[str, Any] = {"method": "random", "directions": 2, "target": 0}
+    found = [metric("total_variation", model, **few) for _ in range(3)]
+    batches = POINTS.split(5)
+    for batch in batches:
+        found[0].update(batch)
+    for batch in batches[::-1]:
+        found[1](batch)
+    for batch in batches[:2]:
+        found[2].update(batch)
+    found[2].reset()
+    for batch in batches:
+        found[2].update(batch)
+    assert float(found[1].compute()) == pytest.approx(float(found[0].compute()))
+    assert found[2].compute() == found[0].compute()
+    other = metric("total_variation", model, seed=1, **few)
+    other.update(POINTS)
+    assert float(other.compute()) != pytest.approx(float(found[0].compute()))
+
+
+def test_the_error_of_a_metric_is_that_of_its_estimate() -> None:
+    """With errors that lie on one side at all points, and of a single point."""
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(40, 60), nn.ReLU(), nn.Linear(60, 60), nn.ReLU()), torch.randn(9, 40)
+    options: dict[str, Any] = {"method": "random", "directions": 4, "eps": 0.1}
+    for points in (x, x[:1]):
+        rank = metric("local_rank", model, **options)
+        rank.update(points)
+        whole = rs.MEASURES["local_rank"].estimate(model, points, part=part_number(points), **options)
+        assert float(rank.stderr) == pytest.approx(whole.stderr) and whole.stderr > 0
+        assert whole.resolution is not None and whole.stderr >= whole.resolution.mean()
+    exact = metric("total_variation", model, target=0)
+    exact.update(x[:1])
+    assert exact.stderr.isnan(), "one point does not say how others differ"
 
 
 def test_batches_share_their_directions() -> None:

@@ -17,6 +17,8 @@ from cases import CASES, Case, case, mlp
 from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.cli import checkpoints as command
+from regionscope.measures.table import BOUNDS_DEFAULTS
 from regionscope.results import joint_estimate
 
 # small enough for all cases, and with something to count
@@ -131,6 +133,16 @@ def test_parts_make_up_the_whole(name: str, each: str) -> None:
 
 
 @pairs
+def test_the_first_points_are_measured_as_if_there_were_no_others(name: str, each: str) -> None:
+    found, net, labels = made(each)
+    result = whole(name, each)
+    if result is not None:
+        k = len(found.points) - 2
+        some = measured(name, net, found.points[:k], labels[:k])
+        np.testing.assert_allclose(some.per_point, result.per_point[:k], rtol=rounding(net), atol=rounding(net))
+
+
+@pairs
 def test_estimates_join_point_by_point(name: str, each: str) -> None:
     result = whole(name, each)
     if result is None:
@@ -148,8 +160,7 @@ def test_one_point_is_enough(name: str, each: str) -> None:
     if result is not None:
         alone = measured(name, net, found.points[:1], labels[:1])
         assert alone.n == 1 and alone.mean == alone.per_point[0]
-        if name != "local_region_count":  # planes of fewer points are others
-            assert alone.mean == pytest.approx(result.per_point[0], rel=rounding(net), abs=rounding(net))
+        assert alone.mean == pytest.approx(result.per_point[0], rel=rounding(net), abs=rounding(net))
         if alone.exact and not isinstance(alone, rs.Share):
             assert math.isnan(alone.stderr) and "± ?, n = 1" in repr(alone), "one point does not say how others differ"
 
@@ -200,6 +211,54 @@ def test_points_of_another_shape_are_refused(name: str) -> None:
         measured(name, net, found.points, labels, batch_size=0)
     with pytest.raises(ValueError, match="NaN"):
         measured(name, net, found.points / 0, labels)
+
+
+SEVERAL: dict[str, Callable[[list[Any]], Any]] = {
+    "array": np.array,
+    "tensor": torch.tensor,
+    "tensor with gradients": lambda values: torch.tensor(values, dtype=torch.float64, requires_grad=True),
+    "numbers of numpy": lambda values: [np.float64(value) for value in values],
+    "tensors": lambda values: [torch.tensor(value) for value in values],
+}
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_numbers_may_come_in_any_form(kind: str) -> None:
+    found, net, _ = made("dense_float64")
+    x, several, close = found.points, SEVERAL[kind], 1e-6
+    plain = [0.25, 0.5][: net.layers] + [0.5] * (net.layers - 2)
+
+    def complexity(sigma: Any) -> float:
+        return rs.local_complexity(net, x, sigma=sigma, draws=2, generator=torch.Generator().manual_seed(0)).mean
+
+    assert complexity(several(plain)) == pytest.approx(complexity(plain), rel=close)
+    assert complexity(several([0.25])[0]) == pytest.approx(complexity(0.25), rel=close)
+    with pytest.raises(ValueError, match=f"one number or {net.layers}, one a layer; got {net.layers + 1}"):
+        complexity(several([0.5] * (net.layers + 1)))
+    frame = torch.eye(4)[:2]
+    radii = rs.boundary_crossings(net, x, radius=several([0.25, 0.5]), frame=frame)
+    assert [c.mean for c in radii] == [c.mean for c in rs.boundary_crossings(net, x, radius=[0.25, 0.5], frame=frame)]
+    alone = rs.boundary_crossings(net, x, radius=several([0.5])[0], frame=frame)
+    assert alone.mean == radii[1].mean
+    if "gradients" not in kind and kind != "numbers of numpy":
+        first = rs.boundary_crossings(net, x, radius=0.5, frame=frame, layers=several([1]))
+        assert first.mean == rs.boundary_crossings(net, x, radius=0.5, frame=frame, layers=[1]).mean
+    sides = [
+        [b.left for b in rs.bounds(net, x, sigma=sigma, eps=eps, draws=1, generator=torch.Generator().manual_seed(0))]
+        for sigma, eps in ((0.25, 0.5), several([0.25, 0.5]))
+    ]
+    assert sides[1] == pytest.approx(sides[0], rel=close, nan_ok=True)
+    with pytest.raises(ValueError, match="sigma must be one number for all layers, got 2"):
+        rs.bounds(net, x, sigma=several([0.25, 0.5]))
+
+
+def test_a_monitor_tells_arrays_among_its_options(tmp_path: Any) -> None:
+    found, net, _ = made("dense")
+    options = {"local_complexity": {"sigma": torch.tensor([0.25, 0.5][: net.layers])}}
+    with rs.Monitor(found.model, {"x": found.points}, measures=options, run=tmp_path / "run", strict=True) as monitor:
+        monitor(0)
+    told = rs.Run.open(tmp_path / "run").config["measures"]["local_complexity"]["sigma"]
+    assert told == [0.25, 0.5][: net.layers]
 
 
 # what stays as it was
@@ -314,6 +373,15 @@ def test_the_table_says_what_a_measure_is_called_with(name: str) -> None:
     if measure.needs_labels:
         with pytest.raises(ValueError, match=f"{name} needs labels"):
             measure.estimate(net, found.points)
+
+
+def test_the_inequalities_take_their_defaults_from_the_table() -> None:
+    for taken in (inspect.signature(rs.bounds).parameters, inspect.signature(command.bounds).parameters):
+        for option, value in BOUNDS_DEFAULTS.items():
+            found = taken.get(option, taken.get("constants"))
+            assert found is not None and found.default in (value, None)
+    assert BOUNDS_DEFAULTS["sigma"] == rs.MEASURES["local_complexity"].defaults["sigma"]
+    assert BOUNDS_DEFAULTS["eps"] == rs.MEASURES["local_rank"].defaults["eps"]
 
 
 def test_a_wrong_option_is_told_before_anything_is_watched() -> None:

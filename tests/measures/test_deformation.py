@@ -2,6 +2,7 @@
 
 import copy
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,3 +144,14 @@ def test_bad_input_is_refused_with_a_reason() -> None:
         rs.neighbourhood_deformation(model, x[:0], radius=1.0, directions=2)
     with pytest.raises(ValueError, match="no activation sites"):
         rs.neighbourhood_deformation(nn.Linear(2, 2), x, radius=1.0, directions=2)
+
+
+@pytest.mark.parametrize("measure", [rs.boundary_crossings, rs.neighbourhood_deformation])
+def test_what_memory_does_not_hold_is_told_with_what_to_do(measure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(self: Bundle, *_: object, **options: object) -> object:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8000000000000 bytes")
+
+    for step in ("extents", "embedded"):
+        monkeypatch.setattr(Bundle, step, too_large)
+    with pytest.raises(MemoryError, match="take a smaller batch_size, or fewer points"):
+        measure(mlp(4, 6, 2), torch.zeros(3, 4), radius=0.1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 from cases import CASES, Case, case, mlp
 from oracles import jacobians, sampled_boundary_length
@@ -193,6 +194,20 @@ def normal_density(z: float, sigma: float) -> float:
     return math.exp(-0.5 * (z / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("sigma", [0.01, 0.05, 3.0])
+def test_densities_are_the_normal_ones_or_zero_never_numbers_of_less_precision(
+    dtype: torch.dtype, sigma: float
+) -> None:
+    z, tiny = sigma * torch.linspace(-45, 45, 20_001, dtype=dtype), torch.finfo(dtype).tiny
+    found = complexity.gaussian(z, sigma).double().numpy()
+    true = scipy.stats.norm.pdf(z.double().numpy(), scale=sigma)
+    held = true > 1e4 * tiny / sigma
+    assert found[held] == pytest.approx(true[held], rel=1e-4 if dtype == torch.float32 else 1e-12)
+    assert (found[true < tiny] == 0).all()
+    assert ((found == 0) | (found >= tiny)).all()
+
+
 def test_one_unit_has_its_closed_form() -> None:
     model = nn.Sequential(unit(2.0, 0.3), nn.ReLU(), unit(1.0, 0.0))
     x = torch.tensor([[0.0], [0.5], [-1.0]]).double()
@@ -351,6 +366,23 @@ def test_without_the_density_only_gradients_count(name: str) -> None:
 
 
 # good units, rank, variation
+
+
+@pytest.mark.parametrize("behind", ["at the end", "in the middle", "beside a way"])
+def test_units_that_move_the_output_in_steps_only_are_not_good(behind: str) -> None:
+    torch.manual_seed(0)
+    first, second = nn.Linear(2, 4).double(), nn.Linear(4, 2).double()
+
+    def model(x: Tensor) -> Tensor:
+        steps = (torch.relu(first(x)) > 0).double()
+        if behind == "at the end":
+            return steps
+        return torch.relu(second(steps) + (x if behind == "beside a way" else 0))
+
+    x = torch.randn(20, 2).double()
+    mask = rs.good_units(model, x, per_unit=True, allow_smooth=True).per_unit
+    assert mask is not None and not mask[:, :4].any()
+    assert mask[:, 4:].any() == (behind != "at the end")
 
 
 def test_good_units_are_those_whose_output_matters(each: Case) -> None:

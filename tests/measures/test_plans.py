@@ -207,6 +207,13 @@ def test_a_network_describes_itself_with_times() -> None:
     assert "measured at 50 points" in text and "a record at 50 points" in text and text.count("s in all") == 2
 
 
+@pytest.mark.usefixtures("slow")
+def test_a_network_describes_itself_within_other_times() -> None:
+    net = rs.trace(mlp(4, 8, 8, 2), torch.zeros(1, 4))
+    text = net.describe(50, seconds=7.0, seconds_per_record=3.0)
+    assert "more than the 7 s" in text and "more than the 3 s" in text
+
+
 def test_what_smooth_networks_have_none_of_is_not_among_their_usual_measures() -> None:
     smooth = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
     net = rs.trace(smooth, torch.zeros(1, 4), allow_smooth=True)

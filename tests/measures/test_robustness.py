@@ -12,7 +12,7 @@ from cases import case, mlp
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.measures.attacks import Settings, halving_steps, worst_points
+from regionscope.measures.attacks import Settings, halving_steps, search_starts, worst_points
 from regionscope.measures.draws import Draws
 
 STRONG = ("pgd", "apgd")
@@ -111,7 +111,8 @@ def test_attacks_stay_in_the_ball_and_the_bounds(
         return torch.add(model(p.flatten(1)), ahead)
 
     settings = Settings(attack, 0.3, 20, None, norm, bounds, 4, loss)
-    best = worst_points(outputs, x, labels, settings, Draws(torch.Generator().manual_seed(0)))
+    starts = search_starts(x, settings, Draws(torch.Generator().manual_seed(0)))
+    best = worst_points(outputs, x, labels, settings, starts)
     away = torch.stack([*seen, best]) - x
     sizes = away.flatten(2).norm(p=math.inf if norm == "Linf" else 2, dim=2)
     assert sizes.max() <= 0.3 + 1e-6
@@ -134,13 +135,42 @@ def test_random_starts_belong_to_points_whatever_the_batches() -> None:
         found.append(
             torch.cat(
                 [
-                    worst_points(outputs, part, labels[:at_once][: len(part)], settings, numbers)
+                    worst_points(
+                        outputs, part, labels[:at_once][: len(part)], settings, search_starts(part, settings, numbers)
+                    )
                     for part in x.split(at_once)
                 ]
             )
         )
     assert torch.equal(*found)
     assert ((found[0] - x).abs().amax(dim=1) > 0.05).any()
+
+
+class Rugged(nn.Module):
+    """Wrong at a tenth of all places, with hardly a way from one to another: luck alone finds them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        wave = (1e4 * x.sum(dim=1)).sin()
+        return torch.stack([torch.full_like(wave, 0.95), wave], dim=1)
+
+
+@pytest.mark.parametrize("norm", DUAL)
+def test_random_starts_do_not_depend_on_who_else_is_right(norm: str) -> None:
+    torch.manual_seed(0)
+    model, x = Rugged().double(), torch.randn(40, 3).double()
+    labels = model(x).argmax(dim=1)
+    options: dict[str, Any] = {"radius": 0.2, "norm": norm, "steps": 1, "step_size": 1e-12, "restarts": 6}
+    right = [
+        rs.robust_accuracy(model, x, y, batch_size=at_once, allow_smooth=True, **options).per_point
+        for y in (labels, torch.cat([1 - labels[:1], labels[1:]]), torch.cat([1 - labels[:8], labels[8:]]))
+        for at_once in (40, 8)
+    ]
+    assert 5 < right[0].sum() < 35, "or nothing is told"
+    assert right[2][0] == 0
+    for found in right[1:4]:
+        np.testing.assert_array_equal(found[1:], right[0][1:])
+    for found in right[4:]:  # with none to attack in the first part
+        np.testing.assert_array_equal(found[8:], right[0][8:])
 
 
 def test_random_starts_fill_the_ball() -> None:

@@ -13,7 +13,7 @@ from matplotlib.colors import rgb_to_hsv, to_rgb
 
 import regionscope as rs
 from regionscope import plots
-from regionscope.plots.style import curve_styles, figure_of, layer_colours, marked_places
+from regionscope.plots.style import LETTERS, _in_legend, curve_styles, figure_of, layer_colours, marked_places
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +40,21 @@ def test_curves_differ_without_colour_and_probes_look_the_same_everywhere() -> N
     assert 5 <= len(t[marked_places(np.asarray(t, np.float64))]) <= 13 and all(line.get_markevery() for line in lines)
     (alone,) = plots.curve(t, {"test": t}).lines
     assert (alone.get_marker(), alone.get_linestyle()) == (lines[1].get_marker(), lines[1].get_linestyle())
+
+
+@pytest.mark.parametrize("names", [
+    [f"uniform layer {k}" for k in range(1, 8)], [f"test layer {k}" for k in range(35)],
+    [f"{probe} layer {k}" for k in range(8) for probe in ("train", "uniform", "test", "mine")],
+])  # fmt: skip
+def test_many_layers_differ_without_colour(names: list[str]) -> None:
+    assert len({(str(style["linestyle"]), style["marker"]) for style in curve_styles(names).values()}) == len(names)
+
+
+def test_ten_outputs_along_a_line_differ_without_colour() -> None:
+    torch.manual_seed(0)
+    ax = plots.line(rs.line_cells(mlp(2, 8, 10), torch.zeros(2), torch.ones(2)))
+    looks = {(str(line._dash_pattern), line.get_marker()) for line in ax.get_lines()}  # type: ignore[attr-defined]
+    assert len(ax.get_lines()) == len(looks) == 10
 
 
 def test_accuracies_share_the_legend_of_the_curves() -> None:
@@ -90,3 +105,16 @@ def test_the_marks_of_a_line_are_below_its_outputs() -> None:
     low, high = ax.get_ylim()
     top = max(segment[:, 1].max() for c in ax.collections for segment in c.get_segments())
     assert cells.corner_outputs.min() > low + top * (high - low)
+
+
+def test_a_long_label_of_a_curve_is_in_lines() -> None:
+    ax = plots.curve([0, 1, 2], [1.0, 2.0, 3.0], label="a label that is much longer than the axes beside it are high")
+    assert "\n" in ax.get_ylabel()
+    plt.close("all")
+
+
+def test_a_path_in_a_legend_breaks_behind_its_slashes() -> None:
+    path = "/disk/somebody/experiments/of-this-year/" + "x" * 30
+    lines = _in_legend(path).split("\n")
+    assert "".join(lines) == path and max(map(len, lines)) <= LETTERS
+    assert lines[0] == "/disk/somebody/"

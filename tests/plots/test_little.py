@@ -36,7 +36,7 @@ def test_one_curve_above_one_accuracy_shares_a_legend_of_both() -> None:
 
 def test_a_line_through_one_region_of_one_output_has_no_legend() -> None:
     ax = plots.line(rs.line_cells(nn.Linear(3, 1), torch.zeros(3), torch.ones(3)))
-    assert ax.get_title() == "1 linear regions" and ax.get_legend() is None
+    assert ax.get_title() == "1 linear region" and ax.get_legend() is None
 
 
 def test_bounds_whose_left_sides_are_positive_need_no_triangle() -> None:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope import plots
 from regionscope.plots.marks import SIDE
-from regionscope.plots.planes import decided_pieces
+from regionscope.plots.planes import _usual_colour, decided_pieces
 from regionscope.plots.style import BOUNDARY, class_colours, figure_of, layer_colours
 from regionscope.types import Floats
 
@@ -342,3 +342,23 @@ def test_vector_files_hold_very_many_cells_as_dots(tmp_path: Path, monkeypatch: 
     drawn = [(tmp_path / name).read_text() for name in ("lines.svg", "dots.svg")]
     assert ["<image" in text for text in drawn] == [False, True]
     assert drawn[0].count("L ") - drawn[1].count("L ") > len(cells)
+
+
+@pytest.mark.parametrize("classes", [10, 20, 25, 100])
+def test_no_two_classes_have_one_colour(classes: int) -> None:
+    assert len(np.unique(class_colours(classes).round(3), axis=0)) == classes
+
+
+def test_so_many_regions_that_no_sides_are_drawn_are_coloured_by_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = rs.plane_cells(mlp(2, 8, 3), rs.Plane.coordinates(torch.zeros(2)))
+    assert _usual_colour(cells) == "class"
+    monkeypatch.setattr("regionscope.plots.planes.MANY", 1)
+    assert _usual_colour(cells) == "gradient"
+    cells.plot()
+    plt.close("all")
+
+
+def test_a_line_says_that_its_many_outputs_are_not_named() -> None:
+    ax = rs.line_cells(mlp(2, 8, 25), -torch.ones(2), torch.ones(2)).plot()
+    assert ax.get_title().endswith("25 outputs\n(beyond 10 they are not named)")
+    plt.close("all")

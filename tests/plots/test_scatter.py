@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 
 import regionscope as rs
 from regionscope import plots
-from regionscope.plots.scatter import NETWORKS, UNJUDGED
+from regionscope.plots.scatter import NETWORKS, UNDECIDED, UNJUDGED
 from regionscope.plots.style import BOUNDARY, figure_of
 
 
@@ -54,6 +54,25 @@ def test_bounds_stand_where_their_ratio_is_in_the_colour_of_their_verdict() -> N
         "as printed",
         "left side ≤ 0",
     ]
+
+
+def test_restated_and_undecided_inequalities_have_a_mark_a_colour_and_words_of_their_own() -> None:
+    rows = [
+        rs.Bound("a", "HR Thm 1", False, 0.5, 1.0, True, part="3"),
+        rs.Bound("a", "HR Thm 1", False, 0.6, 1.0, True, restated=True, part="3"),
+        rs.Bound("a", "HR Thm 1", True, 0.9, 1.0, None, stderr=0.1, part="3"),
+        rs.Bound("b", "HR Cor. 7", False, -1.0, 1.0, True, restated=True),
+    ]
+    ax = plots.bounds(rows)
+    valid, restated, undecided, below = dots(ax)
+    assert not np.array_equal(valid.get_paths()[0].vertices, restated.get_paths()[0].vertices)
+    assert not np.array_equal(restated.get_paths()[0].vertices, below.get_paths()[0].vertices), "a triangle at the edge"
+    assert to_hex(undecided.get_edgecolor()[0]) == UNDECIDED not in (*NETWORKS, BOUNDARY, UNJUDGED)
+    legend = ax.get_legend()
+    assert legend is not None
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told == "holds, violated, undecided, no verdict, valid, as restated, as printed, left side ≤ 0".split(", ")
+    assert (rows[0].source, rows[0].part, rows[0].reference) == ("HR Thm 1", "3", "HR Thm 1 (3)")
 
 
 def test_networks_have_marks_of_their_own_and_the_legend_is_inside_the_figure() -> None:

@@ -92,7 +92,8 @@ def test_what_is_recorded_names_runs_only_if_nothing_else_does(tmp_path: Path) -
     long = "width 4, points {}, activation gelu, 2 seeds"
     assert names == ["width 3, activation relu, 2 seeds", long.format(6), long.format(7)]
     drawn = compared_runs(bundles_of(runs, "train/boundary_crossings"))
-    assert drawn.lines[0].get_label() == "width 3, activation\nrelu, 2 seeds"
+    legend = drawn.get_legend()
+    assert legend is not None and legend.get_texts()[0].get_text() == "width 3, activation\nrelu, 2 seeds"
     plt.close("all")
 
 

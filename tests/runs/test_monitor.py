@@ -1,6 +1,7 @@
 """Monitoring: complete, harmless and within its means."""
 
 import json
+import math
 import threading
 import time
 import warnings
@@ -20,6 +21,7 @@ from torch.multiprocessing.spawn import start_processes
 
 import regionscope as rs
 from regionscope.machine import one_core_each
+from regionscope.results import Share
 from regionscope.runs import watched
 
 POINTS = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
@@ -250,6 +252,7 @@ def test_a_budget_thins_the_records_and_says_so() -> None:
         ({"measures": "local_rank"}, "write \\['local_rank'\\]"),
         ({"measures": ["robust_accuracy"]}, "needs labels"),
         ({"probes": {"train": POINTS[:0]}}, "probe 'train'"),
+        ({"probes": {}}, "nothing to watch: give probes, sets of points by name, or planes"),
         ({"probes": {"train": (POINTS, LABELS[:3])}}, "12 points and 3 labels"),
         ({"budget": 0.0}, "budget"),
     ],
@@ -297,6 +300,13 @@ def one_of_two(rank: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
+def test_a_process_without_points_of_its_own_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "own_part", lambda: slice(len(POINTS), None))
+    watch = rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"])
+    record = watch(0)
+    assert record is not None and not record.flat() and not record.errors
+
+
 def test_processes_share_the_points_and_the_first_writes(tmp_path: Path) -> None:
     start_processes(one_of_two, (str(tmp_path),), nprocs=2, start_method="spawn")
     measures = {name: ALL[name] for name in ("boundary_crossings", "total_variation", "boundary_distance")}
@@ -309,6 +319,19 @@ def test_processes_share_the_points_and_the_first_writes(tmp_path: Path) -> None
         assert found["mean"] == pytest.approx(alone.probes["train"][name]["mean"])
 
 
+def test_processes_draw_each_their_own_and_share_what_all_points_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    measures: dict[str, Any] = {"local_complexity": {}, "boundary_crossings": {}}
+    seen = []
+    for rank in (0, 0, 1):
+        monkeypatch.setattr("regionscope.runs.watched.own_number", lambda rank=rank: rank)
+        record = rs.Monitor(network(), {"train": POINTS[:5]}, measures=measures)(0)
+        assert record is not None
+        seen.append(record.probes["train"])
+    assert seen[0] == seen[1]
+    assert seen[2]["boundary_crossings"] == seen[0]["boundary_crossings"]
+    assert seen[2]["local_complexity"]["mean"] != seen[0]["local_complexity"]["mean"]
+
+
 def test_inequalities_are_recorded_row_by_row(tmp_path: Path) -> None:
     """LC Fig. 9: how tight the bounds are while a network trains."""
     monitor = rs.Monitor(mlp(4, 6, 6, 1), {"train": POINTS}, measures={"bounds": rs.bounds}, run=tmp_path, strict=True)
@@ -318,6 +341,30 @@ def test_inequalities_are_recorded_row_by_row(tmp_path: Path) -> None:
     names = [f"train/bounds/{bound.form}/left" for bound in rows if bound.left == bound.left]
     assert len(set(names)) == len(names) > 20
     assert all(rs.Run.open(tmp_path).curve(name)[0] == [0, 1] for name in names)
+
+
+def test_a_model_that_cannot_be_traced_is_tried_once_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def refused(model: Any, x: Tensor, **options: Any) -> rs.Network:
+        tried.append(len(x))
+        raise rs.UnsupportedModel("it has a sine")
+
+    monkeypatch.setattr(watched, "trace", refused)
+    probes = {name: POINTS + k for k, name in enumerate(("a", "b", "c"))}
+    monitor = rs.Monitor(mlp(4, 6, 2), probes, measures=["total_variation", "local_rank"])
+    with pytest.warns(UserWarning, match="it has a sine"):
+        record = monitor(0)
+    assert tried == [1] and record is not None and len(record.errors) == 6
+    tried.clear()
+    probes["a"] = torch.full_like(POINTS, math.nan)  # of which nothing is said of the other points
+    with pytest.warns(UserWarning, match="it has a sine"):
+        rs.Monitor(mlp(4, 6, 2), probes, measures=["total_variation"], seconds_per_record=None)(0)
+    assert tried == [1, 1]
+
+
+def test_a_probe_of_one_point_has_1_point() -> None:
+    assert "probes: a (1 point)" in repr(rs.Monitor(mlp(4, 6, 2), {"a": POINTS[:1]}, measures=["total_variation"]))
 
 
 def test_every_option_in_effect_is_in_the_runs_file(tmp_path: Path) -> None:
@@ -338,15 +385,45 @@ def test_attacks_keep_to_the_range_of_all_probes_unless_they_are_told_otherwise(
     model, seen = mlp(2, 4, 2), []
     y = model(torch.from_numpy(x).float()).argmax(dim=1).numpy()
 
-    def attack(outputs: object, x: Tensor, labels: object, settings: Any, numbers: object) -> Tensor:
+    def attack(outputs: object, x: Tensor, labels: object, settings: Any, starts: object) -> Tensor:
         seen.append(settings.bounds)
         return x
 
     monkeypatch.setattr("regionscope.measures.robustness.worst_points", attack)
-    range_of_both = (min(0.1, float(np.float32(0.1))), max(0.7, float(np.float32(0.7))))
-    for options, bounds in (({}, range_of_both), ({"bounds": (-1, 1)}, (-1, 1))):
+    as_the_model_has_it = (float(np.float32(0.1)), float(np.float32(0.7)))
+    for options, bounds in (({}, as_the_model_has_it), ({"bounds": (-1, 1)}, (-1, 1))):
         rs.Monitor(model, {"a": (x, y)}, measures={"robust_accuracy": options}, strict=True)(0)
         assert seen.pop() == bounds
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_attacks_on_half_precision_models_have_a_box_that_holds_the_probes(dtype: torch.dtype) -> None:
+    x = torch.randn(64, 4, generator=torch.Generator().manual_seed(0))
+    assert float(x.max().to(dtype)) != float(x.max()), "rounding moves the ends of the box"
+    monitor = rs.Monitor(
+        mlp(4, 6, 2).to(dtype), {"a": (x, torch.arange(64) % 2)}, measures=["robust_accuracy"], strict=True
+    )
+    record = monitor(0)
+    assert record is not None and record.probes["a"]["robust_accuracy"]["n"] == 64
+
+
+def test_probes_in_bfloat16_are_told_apart(tmp_path: Path) -> None:
+    x = torch.randn(8, 4, generator=torch.Generator().manual_seed(0)).bfloat16()
+    hashes = []
+    for name, points in (("one", x), ("two", x + 1)):
+        rs.Monitor(mlp(4, 6, 2), {"a": points}, measures=["total_variation"], run=tmp_path / name)(0)
+        config = json.loads((tmp_path / name / "run.json").read_text())["config"]
+        hashes.append(config["probes"]["a"]["sha256"])
+    assert hashes[0] != hashes[1]
+
+
+def test_a_measure_of_your_own_may_return_truths_or_bfloat16() -> None:
+    own = {"right": lambda model, x: model(x).argmax(dim=1) >= 0, "rounded": lambda model, x: x[:, 0].bfloat16()}
+    record = rs.Monitor(mlp(4, 6, 2), {"a": torch.rand(10, 4)}, measures=own, strict=True)(0)
+    assert record is not None
+    right, share = record.probes["a"]["right"], Share("right", np.ones(10))
+    assert right["mean"] == 1 and right["stderr"] == share.stderr > 0, "it is a share: all of ten is not all of them"
+    assert record.probes["a"]["rounded"]["n"] == 10
 
 
 def test_a_network_is_watched_as_its_model_is(tmp_path: Path) -> None:

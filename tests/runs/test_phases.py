@@ -3,6 +3,7 @@
 import json
 import time
 from itertools import combinations
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,6 +19,7 @@ from regionscope.runs import monotone
 from regionscope.runs.phases import Phases
 
 Floats = NDArray[np.float64]
+ROOT = Path(__file__).parents[2]
 DRAWS = 100
 SHAPES: dict[str, tuple[list[float], list[float]]] = {  # heights of corners at shares of log time
     "": ([0, 1], [0, 0]),
@@ -197,8 +199,17 @@ def test_steps_are_whole_and_those_of_records() -> None:
     told = [found.memorised, found.generalised, found.segments[0].first, found.segments[-1].last]
     assert all(isinstance(step, int) for step in told)
     assert f"generalised at step {steps[25]:,}\n" in str(found)
-    fractions = rs.phases(np.arange(20) / 4, shape("d", 20), train_accuracy=np.arange(20) > 10)
-    assert fractions.memorised == 2.75 and "memorised at step 2.75" in str(fractions)
+
+
+def test_epochs_are_told_as_they_were_given_and_printed_to_three_digits() -> None:
+    epochs = np.arange(20) / 4
+    found = rs.phases(epochs, shape("d", 20), train_accuracy=np.arange(20) > 10)
+    assert found.memorised == 2.75 and "memorised at step 2.75" in str(found)
+    assert plots.curve(epochs, shape("d", 20), phases=found).lines[-1].get_label() == "memorised, step 2.75"
+    plt.close("all")
+    drawn = rs.phases(times(60), shape("dad", 60))
+    assert drawn.segments[0].last in times(60) and "first descent: steps 1 to 15.4, " in str(drawn)
+    assert f"peak at step {drawn.peak:,.0f} " in str(drawn)
 
 
 def test_a_test_accuracy_that_still_rises_has_its_last_value_as_final_level() -> None:
@@ -219,6 +230,80 @@ def test_a_run_that_does_not_grok_has_no_delay_and_says_so(memorised: int, gener
     assert str(found).endswith("\ndoes not grok: generalisation does not come clearly after memorisation")
     assert "delay" not in str(found)
     assert found.to_dict()["delay"] is None and Phases.from_dict(found.to_dict()) == found
+
+
+def risen(t: Floats, at: float, low: float, high: float, width: float = 0.3) -> Floats:
+    """An accuracy that rises over so many decades around a step."""
+    return np.clip(low + (high - low) / (1 + np.exp(-4 / width * np.log10((1 + t) / (1 + at)))), 0, 1)
+
+
+def grokked(t: Floats, train: Floats, test: Floats) -> Phases:
+    return rs.phases(t, shape("d", len(t)), train_accuracy=train, test_accuracy=test, resamples=1)
+
+
+def test_late_dips_do_not_move_generalisation() -> None:
+    t = np.array(rs.log_steps(100_000, 60), float)
+    train, test = risen(t, 100, 0.1, 1.004), risen(t, 120, 0.1, 0.95)
+    dipped = test.copy()
+    dipped[-9:-6] = 0.6
+    assert grokked(t, train, dipped).generalised == grokked(t, train, test).generalised
+    assert grokked(t, train, dipped).grokked is False
+
+
+@pytest.mark.parametrize("first", [0, 200])
+def test_a_test_accuracy_that_drifts_after_memorisation_is_no_grokking(first: int) -> None:
+    """Also if the records begin late, when most of its rise is over."""
+    t = np.array([step for step in rs.log_steps(100_000, 60) if step >= first], float)
+    test = risen(t, 90, 0.1, 0.8) + risen(t, 5_000, 0.0, 0.15, width=0.8)
+    found = grokked(t, risen(t, 100, 0.1, 1.004), test)
+    assert found.generalised is not None and found.memorised is not None and found.generalised > 2 * found.memorised
+    assert found.grokked is False and found.delay is None
+
+
+def test_what_a_network_can_do_at_step_0_it_has_not_memorised_before_generalising() -> None:
+    t = np.array(rs.log_steps(100_000, 60), float)
+    found = grokked(t, np.ones(len(t)), risen(t, 3, 0.1, 0.95))
+    assert found.memorised == 0 and found.generalised == 6 and found.grokked is False and found.delay is None
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
+@pytest.mark.parametrize("width", [0.1, 1.2])
+@pytest.mark.parametrize("chance", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("records", [8, 20, 60, 200])
+def test_grokking_is_recognised_in_all_of_20_draws(noise: float, width: float, chance: float, records: int) -> None:
+    """Sharp and slow, of few records and many, noisy, and of two classes as of a hundred."""
+    rng, t = np.random.default_rng(0), np.array(rs.log_steps(100_000, records), float)
+    train, test = risen(t, 100, chance, 1.004), risen(t, 10_000, chance, 0.95, width)
+    draws = [np.clip(test + noise * rng.standard_normal(len(t)), 0, 1) for _ in range(20)]
+    assert all(grokked(t, train, draw).grokked for draw in draws)
+    late = t >= 150  # where it has memorised already
+    assert late.sum() < 4 or all(grokked(t[late], train[late], draw[late]).grokked for draw in draws)
+
+
+def test_dips_of_both_accuracies_do_not_hide_grokking() -> None:
+    t = np.arange(0, 20_001, 50.0)
+    train, test = risen(t, 300, 0.1, 1.1, 0.2), risen(t, 9_000, 0.01, 0.99, 0.1)
+    dips = np.isin(np.arange(len(t)) % 40, (0, 1, 2)) & (t > 1_000)
+    smooth, found = grokked(t, train, test), grokked(t, np.where(dips, 0.6, train), np.where(dips, 0.6 * test, test))
+    assert smooth.grokked and (found.memorised, found.generalised) == (smooth.memorised, smooth.generalised)
+    assert found.delay == smooth.delay
+
+
+@pytest.mark.parametrize("records", [8, 20, 60, 200])
+def test_accuracies_that_rise_together_are_no_grokking_in_any_of_20_draws(records: int) -> None:
+    rng, t = np.random.default_rng(0), np.array(rs.log_steps(100_000, records), float)
+    train, test = risen(t, 100, 0.1, 1.004), risen(t, 100, 0.1, 0.95)
+    draws = [np.clip(test + 0.03 * rng.standard_normal(len(t)), 0, 1) for _ in range(20)]
+    assert not any(grokked(t, train, draw).grokked for draw in draws)
+
+
+@pytest.mark.parametrize(("figure", "wanted"), [("pd7", False), ("pd8", True), ("pd9", True), ("pd13", False)])
+def test_runs_of_the_papers_grok_where_their_curves_say_so(figure: str, wanted: bool) -> None:
+    curves = json.loads((ROOT / "docs" / "reproduction" / f"{figure}.json").read_text())["curves"]
+    pairs = [(curves[name], curves[name.replace("train", "test")]) for name in curves if "train accuracy" in name]
+    runs = [(a["x"], *pair) for a, b in pairs for pair in zip(a["runs"], b["runs"], strict=True)]
+    assert len(runs) >= 3
+    assert {grokked(*(np.array(column, float) for column in run)).grokked for run in runs} == {wanted}
 
 
 def test_a_run_without_accuracies_says_nothing_of_grokking() -> None:

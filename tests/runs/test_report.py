@@ -13,7 +13,8 @@ import regionscope as rs
 from regionscope.files import write_figure
 from regionscope.plots.style import HUES
 from regionscope.runs import report
-from regionscope.runs.report import _curves_figure, _planes_figure, summary, write_report
+from regionscope.runs.record import Record
+from regionscope.runs.report import _curves_figure, _place_in_legend, _planes_figure, summary, write_report
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +112,30 @@ def test_planes_with_nothing_to_name_have_no_legend(tmp_path: Path) -> None:
     with rs.Monitor(nn.Linear(2, 1), {"x": torch.zeros(3, 2)}, measures=[], planes={"p": plane}, run=tmp_path) as watch:
         watch(0)
     figure = _planes_figure(rs.Run.open(tmp_path))
-    assert [ax.get_title() for ax in figure.axes if ax.get_title()] == ["step 0: 1 regions"]
+    assert [ax.get_title() for ax in figure.axes if ax.get_title()] == ["step 0: 1 region"]
     assert not figure.legends
     plt.close(figure)
+
+
+def test_layers_and_classes_stand_in_a_legend_by_their_numbers() -> None:
+    names = ["class 10", "layer 10", "decision boundary", "layer 2", "class 9"]
+    ordered = ["layer 2", "layer 10", "decision boundary", "class 9", "class 10"]
+    assert sorted(names, key=_place_in_legend) == ordered
+
+
+def test_a_report_draws_the_error_of_robust_accuracy_and_names_its_options(tmp_path: Path) -> None:
+    x, y = torch.rand(6, 3), torch.arange(6) % 2
+    options = {"robust_accuracy": {"radius": 0.25}}
+    with rs.Monitor(nn.Linear(3, 2), {"train": (x, y)}, measures=options, run=tmp_path / "run") as watch:
+        for step in range(3):
+            watch(step)
+    run = rs.Run.open(tmp_path / "run")
+    figure = _curves_figure(run)
+    assert figure.axes[-1].collections, "a band"
+    plt.close(figure)
+    write_report(run, tmp_path / "report")
+    page = (tmp_path / "report" / "report.md").read_text()
+    assert f"Measured:\n\n- {run.label('robust_accuracy')}\n" in page and "radius 0.25" in page
 
 
 def test_a_report_lists_what_could_not_be_measured(run: rs.Run, tmp_path: Path) -> None:
@@ -144,3 +166,17 @@ def test_numbers_of_the_loop_with_a_slash_in_their_name_are_no_measures(tmp_path
     figure = _curves_figure(run)
     assert [ax.get_ylabel() for ax in figure.axes] == ["total variation"]
     plt.close(figure)
+
+
+def test_phases_are_marked_in_every_panel_whatever_its_measure_is_called(tmp_path: Path) -> None:
+    run = rs.Run.create(tmp_path / "run", {})
+    for k in range(8):
+        means = {"boundary_crossings": abs(k - 3.0), "boundary crossings, mine": 1.0}
+        probes = {"train": {name: {"mean": mean, "stderr": 0.1} for name, mean in means.items()}}
+        run.record(Record(10 * k, {"loss": 1.0}, probes))
+    run.close()
+    figure = _curves_figure(run)
+    spans = [len(ax.patches) for ax in figure.axes]
+    assert len(spans) == 3 and spans[0] > 0 and len(set(spans)) == 1
+    assert figure.axes[1].get_ylabel().replace("\n", " ") == "boundary crossings, mine"
+    plt.close("all")

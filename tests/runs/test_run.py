@@ -3,19 +3,22 @@
 import errno
 import fcntl
 import json
+import math
 import signal
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from faults import full_disk
 
 import regionscope as rs
-from regionscope.files import plain
+from regionscope.files import plain, read_json
 from regionscope.runs.record import Record
 from regionscope.runs.report import write_report
 from regionscope.runs.run import Run, run_state
@@ -55,6 +58,58 @@ def test_a_record_is_read_from_disk_once_and_new_ones_are_seen(run: Run) -> None
     assert read.read(10) is first and read.rows() == rows
     run.record(Record(1000, {"loss": 0.0}))
     assert read.steps[-1] == 1000 and read.rows()[-1] == {"step": 1000, "loss": 0.0}
+
+
+def test_all_that_a_status_says_reads_every_record_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+
+    def counting(file: Path) -> dict[str, Any]:
+        read.extend([file] if file.name == "measures.json" else [])
+        return read_json(file)
+
+    monkeypatch.setattr("regionscope.runs.run.read_json", counting)
+    again = Run.open(run.path)
+    assert (
+        again.rows() and run_state(again) and not again.missing and not again.failures and again.has_phases() is False
+    )
+    assert read == [run.path / "steps" / f"{step:09d}" / "measures.json" for step in (0, 10, 100)]
+
+
+def test_a_record_that_is_damaged_after_it_was_read_is_missing(run: Run) -> None:
+    assert run.rows() and run.missing == {}
+    (run.path / "steps" / "000000010" / "measures.json").write_text("{")
+    (run.path / "steps" / "000000100" / "measures.json").unlink()
+    assert list(run.missing) == [10, 100]
+
+
+def test_a_record_without_accuracies_or_measures_does_not_silence_the_others(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", {})
+    for k, step in enumerate(rs.log_steps(10_000, 20)):
+        scores = {"train_accuracy": float(step > 100), "test_accuracy": 0.9 * (step > 1_000)}
+        gaps = {1: {"train_accuracy": 0.0}, 2: {"train_accuracy": None, "test_accuracy": math.nan}}
+        scalars: dict[str, float | None] = gaps.get(k, scores)  # type: ignore[assignment]
+        probes = {"train": {"boundary_crossings": estimate(float(k))}} if k != 15 else {}
+        run.record(Record(step, scalars, probes))
+    found = run.phases()
+    assert found.grokked and found.memorised == min(step for step in run.steps if step > 100)
+    assert found.generalised == run.steps[15], "which has accuracies and no crossings"
+    assert not any(step in (found.segments[0].first, found.segments[-1].last) for step in run.steps[15:16])
+    run.close()
+
+
+def test_labels_are_made_of_parts_whatever_a_measure_is_called(tmp_path: Path) -> None:
+    options = {"local_rank": {"eps": 0.1}}
+    run = Run.create(tmp_path / "run", {"measures": {**options, "mine, with comma": "function"}})
+    found: dict[str, dict[str, Any]] = {"mine, with comma": {"mean": 1.0}, "local_rank": estimate(2.0)}
+    run.record(Record(0, {"val/loss": 1.0, "train_accuracy": 0.5}, {"train": found}))
+    assert run.name_and_options("train/mine, with comma") == ("mine, with comma at train", [])
+    assert run.name_and_options("local_rank") == ("local rank", ["sum over layers", "eps 0.1"])
+    assert run.label("train/local_rank") == "local rank at train, sum over layers, eps 0.1"
+    assert run.label("train/local_rank/layer2") == "local rank at train, layer2, eps 0.1"
+    assert run.label("val/loss") == "val/loss" and run.label("train_accuracy") == "train accuracy"
+    assert run.plot("mine, with comma").get_ylabel() == "mine, with comma"
+    plt.close("all")
+    run.close()
 
 
 def test_a_record_survives_json_and_cannot_be_changed() -> None:

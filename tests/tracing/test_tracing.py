@@ -15,8 +15,11 @@ from torch.nn.utils.parametrizations import spectral_norm
 
 import regionscope as rs
 from regionscope.datasets.sets import mnist_sample
+from regionscope.geometry.sweep import exact
+from regionscope.measures.noise import constant_in_their_regions
 from regionscope.tracing import operations
 from regionscope.tracing.forward import Forward
+from regionscope.tracing.network import kept_with
 from regionscope.tracing.undisturbed import evaluated
 
 
@@ -55,6 +58,7 @@ def test_preactivations_do_not_depend_on_the_batch_size(each: Case) -> None:
     whole = net.preactivations(each.points)
     assert [tuple(v.shape) for v in whole] == [(len(each.points), *site.shape) for site in net.sites]
     for batch_size in (1, 2, 100):
+        assert net.patterns(each.points, batch_size=batch_size).equal(net.patterns(each.points))
         for a, b in zip(whole, net.preactivations(each.points, batch_size=batch_size), strict=True):
             assert torch.allclose(a, b, rtol=1e-5, atol=1e-6)
 
@@ -708,6 +712,8 @@ def test_bad_points_are_named() -> None:
             net.preactivations(x)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
         net.preactivations(torch.zeros(1, 784), batch_size=0)
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        net.patterns(torch.zeros(1, 784), batch_size=0)
 
 
 def test_a_model_can_be_copied_after_tracing() -> None:
@@ -759,3 +765,29 @@ def test_images_without_channels_are_refused_although_one_is_taken() -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU())
     with pytest.raises((RuntimeError, rs.UnsupportedModel)):
         rs.trace(model, torch.zeros(3, 5, 5))
+
+
+# what is kept with a network
+
+
+def test_what_is_kept_with_a_network_is_made_once_and_left_behind_by_copies() -> None:
+    net = rs.trace(mlp(2, 3, 1), torch.zeros(1, 2))
+    made = list[object]()
+
+    def found() -> int:
+        made.append(None)
+        return len(made)
+
+    assert [kept_with(net, found, found), kept_with(net, found, found), kept_with(net, (found, 1), found)] == [1, 1, 2]
+    assert kept_with(net.frozen(), found, found) == 3
+
+
+def test_sweeps_and_measures_keep_different_things_with_a_network() -> None:
+    net = rs.trace(mlp(2, 3, 1).double(), torch.ones(1, 2).double())
+    values = net.preactivations(torch.ones(1, 2).double())
+    places = torch.tensor([[0, net.sites[0].entry, 0, -1]])
+    copied, frozen = exact(net), net.frozen()
+    for each in (copied, frozen):
+        assert constant_in_their_regions(each, values, places, otherwise=True).tolist() == [False]
+    assert exact(copied) is copied
+    assert exact(frozen) is not frozen

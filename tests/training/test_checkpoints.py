@@ -271,6 +271,25 @@ def test_a_file_without_one_state_dict_is_named(content: object, tmp_path: Path)
         load_model(tmp_path / "nothing.pt")
 
 
+def test_a_file_with_a_state_dict_under_another_name_says_what_it_has(tmp_path: Path) -> None:
+    torch.save({"net": Deep().state_dict(), "epoch": 3}, tmp_path / "net.pt")
+    with pytest.raises(
+        ValueError, match="under state_dict, model_state_dict, model: it has 'net', 'epoch'; save model"
+    ):
+        load_model(tmp_path / "net.pt", Deep)
+
+
+def test_what_compiling_puts_into_names_is_left_out_wherever_it_stands(tmp_path: Path) -> None:
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), torch.randn(5, 3)
+    weights = {name.replace("0.", "0._orig_mod."): tensor for name, tensor in model.state_dict().items()}
+    fresh = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    for prefix, left in (("", ""), ("model.", "; 'model.' is left out of the names of its weights")):
+        torch.save({prefix + name: tensor for name, tensor in weights.items()}, tmp_path / "net.pt")
+        found = loaded_model(tmp_path / "net.pt", fresh)
+        assert found.network(x).equal(model(x))
+        assert found.assumed.endswith(f"; '_orig_mod.' is left out of the names of its weights{left}")
+
+
 class Wrapped(nn.Module):
     def __init__(self) -> None:
         super().__init__()

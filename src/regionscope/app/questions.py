@@ -14,6 +14,7 @@ from regionscope.app.summaries import curves, plane_list, plane_summary, run_sum
 from regionscope.app.viewer import Check, Viewer, warm_up
 from regionscope.app.windows import Window
 from regionscope.files import plain
+from regionscope.measures.table import MEASURES
 
 LONGEST = 2000  # characters of an address
 NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
@@ -103,7 +104,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Kind:
+class _Kind:
     """How a question is answered, and its parameters."""
 
     answer: Callable[[Viewer, Question, Check], Answer]
@@ -220,7 +221,8 @@ def _cells(viewer: Viewer, question: Question, check: Check) -> Answer:
 
 
 def _density(viewer: Viewer, question: Question, check: Check) -> Answer:
-    sigma = question.number("sigma") if "sigma" in question.given else 0.05
+    usual = MEASURES["local_complexity"].defaults["sigma"]
+    sigma = question.number("sigma") if "sigma" in question.given else usual
     if not 1e-6 <= sigma <= 1e3:
         raise Problem("malformed", f"sigma must be from 1e-6 to 1000, got {sigma:g}")
     return _binary(viewer.density(*_look(viewer, question), sigma, check))
@@ -241,15 +243,15 @@ def quoted(text: str) -> str:
 
 
 ANSWERS = {
-    "/api/runs": Kind(_runs, ()),
-    "/api/curves": Kind(_curves, ("run",)),
-    "/api/planes": Kind(_planes, ("run",)),
-    "/api/plane": Kind(_plane, ("run", "plane")),
-    "/api/images": Kind(_images, ("run", "start", "count")),
-    "/api/sheet": Kind(_sheet, ("run", "start", "count")),
-    "/api/image": Kind(_sheet, ("run", "index")),
-    "/api/thumbnail": Kind(_thumbnail, ("run",)),
-    "/api/points": Kind(_points, ("run", "plane")),
-    "/api/cells": Kind(_cells, ("run", "step", "plane", *WINDOW, "view", "max_cells")),
-    "/api/density": Kind(_density, ("run", "step", "plane", *WINDOW, "view", "sigma")),
+    "/api/runs": _Kind(_runs, ()),
+    "/api/curves": _Kind(_curves, ("run",)),
+    "/api/planes": _Kind(_planes, ("run",)),
+    "/api/plane": _Kind(_plane, ("run", "plane")),
+    "/api/images": _Kind(_images, ("run", "start", "count")),
+    "/api/sheet": _Kind(_sheet, ("run", "start", "count")),
+    "/api/image": _Kind(_sheet, ("run", "index")),
+    "/api/thumbnail": _Kind(_thumbnail, ("run",)),
+    "/api/points": _Kind(_points, ("run", "plane")),
+    "/api/cells": _Kind(_cells, ("run", "step", "plane", *WINDOW, "view", "max_cells")),
+    "/api/density": _Kind(_density, ("run", "step", "plane", *WINDOW, "view", "sigma")),
 }

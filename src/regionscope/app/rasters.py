@@ -1,6 +1,6 @@
 """What is estimated on a grid of pixels: where cells are too many to draw, and how complex a network is around them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from regionscope.app.windows import Window
 from regionscope.geometry.planes import Plane
-from regionscope.machine import points_at_once
+from regionscope.machine import points_at_once, portions
 from regionscope.measures.complexity import complexity_density
 from regionscope.tracing.network import Network
 from regionscope.types import Floats
@@ -17,7 +17,7 @@ from regionscope.types import Floats
 SIDE = 96  # pixels
 LEAST = 16
 VALUES = 1 << 25  # that a network may have at all pixels together
-DENSITY_SIDE, DENSITY_VALUES, DRAWS = 48, 1 << 20, 4  # the same where noise is drawn at each
+DENSITY_SIDE, DENSITY_VALUES, DRAWS = 48, 1 << 20, 4  # the same where noise is drawn at each, and how often
 PORTIONS = 4  # in which they are: it can be stopped between
 
 
@@ -50,11 +50,10 @@ def complexity_raster(
     side = _side(net, DENSITY_SIDE, DENSITY_VALUES)
     corners = window.grid(side, side)
     middles = (corners[1:, 1:] + corners[:-1, :-1]) / 2
-    single, found = net.frozen(torch.float32), []
+    single, found, drawn = net.frozen(torch.float32), [], torch.Generator().manual_seed(0)
     for rows in np.array_split(middles, PORTIONS):
         check()
         points = _inputs(single, plane, rows)
-        drawn = torch.Generator().manual_seed(0)
         found.append(complexity_density(single, points, sigma=sigma, draws=DRAWS, generator=drawn).per_point)
     values = np.concatenate(found).reshape(side, side).astype(np.float32)
     return {"values": values, "class": _classes(net, plane, middles, check)}
@@ -73,13 +72,8 @@ def _classes(net: Network, plane: Plane, places: Floats, check: Callable[[], Non
     """The largest output at places (rows, columns, 2)."""
     flat = places.reshape(-1, 2)
     found = []
-    for some in _portions(len(flat), points_at_once(max(1, net.units))):
+    for some in portions(len(flat), points_at_once(max(1, net.units))):
         check()
         outputs = net(_inputs(net, plane, flat[some])).flatten(1)
         found.append(outputs.argmax(dim=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0)
     return torch.cat(found).numpy().astype(np.int16).reshape(places.shape[:2])
-
-
-def _portions(n: int, at_once: int) -> Iterator[slice]:
-    for start in range(0, n, at_once):
-        yield slice(start, start + at_once)

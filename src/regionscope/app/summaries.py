@@ -1,9 +1,8 @@
 """What is told of runs in words and numbers: the list of them, their curves, their planes."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from regionscope.app.library import Exhibit, check_inside
 from regionscope.app.viewer import Viewer
@@ -90,15 +89,22 @@ def _measure(run: Run, records: Sequence[Record], name: str, probes: Sequence[st
 
 def _probe(name: str, entries: Sequence[Any]) -> dict[str, Any]:
     means, errors = ([entry.get(part) for entry in entries] for part in ("mean", "stderr"))
-    sizes = [entry.get("n") for entry in entries]
-    spread = [
-        None if error is None or not isinstance(n, int) else error * np.sqrt(n)
-        for error, n in zip(errors, sizes, strict=True)
-    ]
+    sizes, spread = [entry.get("n") for entry in entries], [_spread(entry) for entry in entries]
     layers = max((len(entry.get("per_layer") or ()) for entry in entries), default=0)
     by_layer = [[_entry(entry.get("per_layer"), k) for entry in entries] for k in range(layers)]
     n = next((size for size in reversed(sizes) if size is not None), None)
     return {"name": name, "mean": means, "stderr": errors, "std": spread, "n": n, "layers": by_layer or None}
+
+
+def _spread(entry: Mapping[str, Any]) -> float | None:
+    """The standard deviation of the points, as far as a record tells."""
+    mean, error, n = (entry.get(part) for part in ("mean", "stderr", "n"))
+    if mean is None or error is None or not isinstance(n, int) or n < 2:
+        return None
+    if "interval" in entry:  # the error of a share is Wilson's; its points are 0 and 1
+        return math.sqrt(max(0.0, mean * (1 - mean)))
+    shared = entry.get("resolution") or 0.0
+    return math.sqrt(max(0.0, error**2 - shared**2) * n)
 
 
 def _entry(values: list[Any] | None, k: int) -> Any:
@@ -113,7 +119,7 @@ def _phases(run: Run) -> dict[str, Any] | None:
     if not run.has_phases():
         return None
     kept = run.status.get("phases") if run.status.get("state") == "finished" else None
-    found, (probe, measure) = Phases.from_dict(kept) if kept else run.phases(), SIGNAL.split("/")
+    found, (probe, measure) = Phases.from_dict(kept) if kept else run.phases(), SIGNAL
     told = found.to_dict()
     names = [{"name": name, **segment} for name, segment in zip(found.names, told["segments"], strict=True)]
     return {"measure": measure, "probe": probe, **told, "segments": names}

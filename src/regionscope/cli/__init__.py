@@ -4,6 +4,7 @@ import io
 import logging
 import os
 import sys
+import threading
 import warnings
 from typing import Any
 
@@ -14,6 +15,9 @@ AGAIN = "the same command begins anew"
 def main() -> None:
     """Run the command line; what a user can mend, and how to go on after Ctrl-C, is said in one line."""
     warnings.showwarning = _say_warning
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed, as by >&-: what is printed goes nowhere
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     for stream in (sys.stdout, sys.stderr):  # names of files need not be text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -29,6 +33,7 @@ def main() -> None:
         code = 130 if isinstance(stop, KeyboardInterrupt) else stop.code
         if notes := getattr(stop, "__notes__", [] if isinstance(stop, SystemExit) else [AGAIN]):
             print(f"regionscope: stopped; {notes[0]}", file=sys.stderr)
+        _leave_if_threads_go_on(code)
     except BrokenPipeError:  # nobody reads any more: what is left goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
@@ -38,6 +43,14 @@ def main() -> None:
         reason = error.args[0] if isinstance(error, KeyError) and error.args else error
         code = " ".join([f"regionscope: {reason or type(error).__name__}", *getattr(error, "__notes__", ())])
     sys.exit(code)
+
+
+def _leave_if_threads_go_on(code: Any) -> None:
+    """End the process at once if threads are in the middle of something, which Python would wait for."""
+    if isinstance(code, int) and any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:

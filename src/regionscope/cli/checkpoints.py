@@ -21,6 +21,7 @@ from regionscope.cli.output import (
     check_file,
     check_seconds,
     command_line,
+    prints_aside,
     save_picture,
     told_if_stopped,
 )
@@ -37,10 +38,11 @@ from regionscope.geometry.planes import USUAL_MARGIN, check_size
 from regionscope.inequalities.bound import Bounds
 from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
+from regionscope.measures.classification import checked_labels
 from regionscope.measures.plans import Planned, planned_bounds, planned_measures, usual_measures
-from regionscope.measures.table import MEASURES, measure_label, measure_named
+from regionscope.measures.table import BOUNDS_DEFAULTS, MEASURES, measure_named, options_in_words
 from regionscope.results import kind_of_error, with_error, with_interval
-from regionscope.tables import aligned, how_many, write_rows
+from regionscope.tables import how_many, text_table, write_rows
 
 TOLD_BY_FILE = Given()
 Colour = Literal["class", "gradient", "layer", "pattern", "none"]
@@ -135,10 +137,11 @@ def regions(
         output.warn(excess)
     matplotlib.use("agg")
     with told_if_stopped("the same command begins anew; a smaller --margin or --radius takes less time"):
-        cells = rs.plane_cells(
-            network, plane, up_to_layer=up_to_layer, max_cells=max_cells, memory=room, certified=certified,
-            show_progress=output.bar,
-        )  # fmt: skip
+        with prints_aside():
+            cells = rs.plane_cells(
+                network, plane, up_to_layer=up_to_layer, max_cells=max_cells, memory=room, certified=certified,
+                show_progress=output.bar,
+            )  # fmt: skip
         ax = cells.plot(colour=colour, labels=names)
         if plane is not whole:
             part = f"only the middle of the plane, {_share(plane, whole):.2g} of its side"
@@ -236,7 +239,7 @@ def measure(
     sigma
         Standard deviation of the noise on biases, for local complexity.
     draws
-        Draws of that noise; 32 if not given.
+        Draws of that noise; if not given the usual number, or fewer to save time.
     eps
         Singular values at least this large count for the local rank.
     radius
@@ -262,6 +265,9 @@ def measure(
     check_file("--out", out, TABLES)
     check_size("--radius", radius)
     check_size("--sigma", sigma)
+    if not eps >= 0:  # NaN neither
+        raise ValueError(f"--eps must not be negative, got {eps}")
+    _check_draws(draws)
     check_seconds(seconds)
     classified = points is None or labels is not None
     for name in measures:
@@ -272,6 +278,8 @@ def measure(
         if measure_named(name).needs_regions and not net.piecewise_linear:
             raise ValueError(f"{name} needs linear regions, and this network is smooth: measure it without")
     chosen = measures or tuple(usual_measures(net, labels=classified))
+    if classes is not None and any(measure_named(name).needs_labels for name in chosen):
+        checked_labels(classes, net, data)
     told: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, **({} if draws is None else {"draws": draws})},
         "boundary_crossings": {"radius": radius},
@@ -288,17 +296,20 @@ def measure(
         output.remark(f"{planned}\n")
     left = [how for how in planned.measures.values() if how.points]  # others are left out, as the plan says
     rows: list[dict[str, Any]] = []
-    stopped: KeyboardInterrupt | None = None
+    stopped: BaseException | None = None
     try:
         while left:
             rows.append(_measure_row(net, data, classes, left[0], seed, output))
             left.pop(0)
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, Exception) as stop:
         if not rows:
             raise
         stopped = stop  # what was measured until then is told all the same
-        rest = command_line("measure", checkpoint, *(how.name for how in left))
-        stop.add_note(f"the rest, with the same options and another --out: {rest}")
+        if isinstance(stop, KeyboardInterrupt):
+            rest = command_line("measure", checkpoint, *(how.name for how in left))
+            stop.add_note(f"the rest, with the same options and another --out: {rest}")
+        else:
+            stop.add_note(f"(in {left[0].name})")
     text = f"{net!r}, {how_many(len(data), 'point')}\n\n{_measures_table(rows, net.layers)}"
     if out is not None:
         write_rows(rows, out)
@@ -315,7 +326,7 @@ def _measure_row(
     x, y = data[: how.points], None if classes is None else classes[: how.points]
     table = measure_named(how.name)
     found = table.estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
-    in_words = measure_label(how.name, table.effective(how.options)).partition(", ")[2]
+    in_words = ", ".join(options_in_words(table.effective(how.options)))
     return {**found.to_dict(), "options": in_words}
 
 
@@ -325,11 +336,11 @@ def bounds(
     given: Annotated[Given, cyclopts.Parameter(name="*")] = TOLD_BY_FILE,
     points: Path | None = None,
     count: int = 100,
-    sigma: float = 0.05,
-    eta: float | None = None,
-    eps: float = 0.1,
+    sigma: float = BOUNDS_DEFAULTS["sigma"],
+    eta: float | None = BOUNDS_DEFAULTS["eta"],
+    eps: float = BOUNDS_DEFAULTS["eps"],
     draws: int | None = None,
-    constants: Literal["product", "data"] = "product",
+    constants: Literal["product", "data"] = BOUNDS_DEFAULTS["constants_from"],
     terms: bool = False,
     plot: Path | None = None,
     out: Path | None = None,
@@ -360,7 +371,7 @@ def bounds(
     eps
         Singular values at least this large count for the local rank.
     draws
-        Draws of the noise for each point; 4 if not given, or 1 to save time.
+        Draws of the noise for each point; if not given the usual number, or 1 to save time.
     constants
         Gradient and Lipschitz constants by operator norms (product), or the largest met on the data.
     terms
@@ -384,6 +395,9 @@ def bounds(
     """
     check_file("--out", out, (".json", ".parquet"))
     check_file("--plot", plot, PICTURES)
+    for option, value in (("--sigma", sigma), ("--eta", sigma if eta is None else eta), ("--eps", eps)):
+        check_size(option, value)
+    _check_draws(draws)
     check_seconds(seconds)
     net, data, _ = _network_and_points(checkpoint, given, points, None, count, output)
     planned = planned_bounds(net, data, draws=draws, seconds=seconds)
@@ -412,10 +426,16 @@ def bounds(
     output.result(text, rows)
 
 
+def _check_draws(draws: int | None) -> None:
+    if draws is not None and draws < 1:
+        raise ValueError(f"--draws must be at least 1, got {draws}")
+
+
 def _network_of(checkpoint: Path, given: Given, points: Path | None, labels: Path | None, output: Output) -> nn.Module:
     """The network of a checkpoint; what was assumed is said."""
     check_points_files(points, labels)
-    loaded = given.loaded(checkpoint)
+    with prints_aside():
+        loaded = given.loaded(checkpoint)
     output.remark(loaded.assumed)
     return loaded.network
 
@@ -433,9 +453,10 @@ def _network_and_points(
     if count < 1:
         raise ValueError(f"--count must be at least 1, got {count}")
     network = _network_of(checkpoint, given, points, labels, output)
-    found = chosen_points(network, points, labels)
-    classes = None if found.labels is None else found.labels[:count]
-    return rs.trace(network, found.points[:1], allow_smooth=allow_smooth), found.points[:count], classes
+    with prints_aside():
+        found = chosen_points(network, points, labels)
+        net = rs.trace(network, found.points[:1], allow_smooth=allow_smooth)
+    return net, found.points[:count], None if found.labels is None else found.labels[:count]
 
 
 def _bounds_table(found: list[rs.Bound], terms: bool) -> str:
@@ -445,7 +466,7 @@ def _bounds_table(found: list[rs.Bound], terms: bool) -> str:
         rows.append(b.in_words)
         for name, term in b.terms.items() if terms else ():
             rows.append((f"  {name}", "", f"{term.value:.5g}", "", f"{term.stderr:.2g}", "", ""))
-    return aligned(rows)
+    return text_table(rows)
 
 
 def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
@@ -460,4 +481,4 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
         error, share = row["stderr"], row.get("interval")
         number = with_error(row["mean"], error) if share is None else with_interval(row["mean"], *share)
         body.append([row["label"], number, *per_layer, said])
-    return aligned(body)
+    return text_table(body)

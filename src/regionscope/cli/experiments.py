@@ -16,7 +16,8 @@ from regionscope.experiments.lab import Lab
 from regionscope.experiments.page import account, listing
 from regionscope.experiments.registry import EXPERIMENTS, experiments_named
 from regionscope.files import read_json, write_json
-from regionscope.tables import aligned
+from regionscope.tables import text_table
+from regionscope.training.loop import usable_device
 
 
 def reproduce(
@@ -68,6 +69,10 @@ def reproduce(
         _say_list(names or ("all",), scale, out, output)
         return 0
     chosen = experiments_named(names)
+    if not engine.startswith("ray"):  # other machines have other devices
+        usable_device(device)
+    for experiment in chosen:
+        experiment.settings(scale, seeds)  # an error if there are none of that kind
     make_folder(out)
     write_json(out / "asked.json", {"names": names, "scale": scale, "seeds": seeds})
     lab = Lab(out, engine, device, show_progress=output.bar)
@@ -82,7 +87,7 @@ def reproduce(
                 found.append(_findings_of(experiment, scale, seeds, lab, output))
             except (TasksFailed, OSError, ValueError) as error:
                 failed[experiment.name] = str(error)
-    table = aligned(listing(chosen, {known.name: known for known in found}))
+    table = text_table(listing(chosen, {known.name: known for known in found}))
     output.result(
         "\n".join(["", table, *(f"{name} failed: {why}" for name, why in failed.items())]),
         {"findings": [known.to_dict() for known in found], "failed": failed},
@@ -106,7 +111,7 @@ def _say_list(names: tuple[str, ...], scale: Scale, out: Path, output: Output) -
         for e in chosen
         for known in [found.get(e.name)]
     ]
-    output.result(aligned(listing(chosen, found)), rows)
+    output.result(text_table(listing(chosen, found)), rows)
 
 
 def _findings_of(experiment: Experiment[Any], scale: Scale, seeds: int | None, lab: Lab, output: Output) -> Findings:

@@ -16,7 +16,7 @@ from regionscope.app.questions import first_look
 from regionscope.app.server import Address, serve
 from regionscope.app.viewer import Viewer
 from regionscope.cli.models import Given
-from regionscope.cli.output import SPOKEN, Output, Spoken
+from regionscope.cli.output import SPOKEN, Output, Spoken, prints_aside
 from regionscope.cli.places import check_points_files, chosen_plane, chosen_points, run_folders
 from regionscope.files import write_text
 from regionscope.runs.run import Run
@@ -70,7 +70,7 @@ def view(
     check_points_files(points, labels)
     folders = paths or (() if weights is not None else (Path("runs"),))
     run_folders(folders)  # an error where there are none; damaged ones are left out later
-    shown = [] if weights is None else [_given_exhibit(weights, given, points, labels)]
+    shown = [] if weights is None else [_given_exhibit(weights, given, points, labels, output)]
     viewer = Viewer(Library(folders, partial(run_exhibit, given, points, labels), shown))
     looking = Thread(target=first_look, args=(viewer,), daemon=True)
     looking.start()
@@ -96,15 +96,19 @@ def _say_address(output: Output, no_browser: bool, address: Address) -> None:
 # what is shown
 
 
-def _given_exhibit(weights: Path, given: Given, points: Path | None, labels: Path | None) -> Exhibit:
-    """A network that is no run."""
+def _given_exhibit(weights: Path, given: Given, points: Path | None, labels: Path | None, output: Output) -> Exhibit:
+    """A network that is no run; what was assumed is said."""
     if weights.suffix != ".safetensors":
         raise ValueError(f"--weights must be a .safetensors file, got {weights}; rs.save_weights writes them")
-    network = given.loaded(weights).network
+    with prints_aside():
+        loaded = given.loaded(weights)
+    output.remark(loaded.assumed)
+    network = loaded.network
     plane, _ = chosen_plane(network, points, labels, None, None, None, None, 0)
     images = None
     if points is not None or plane.origin.numel() > 2:
-        found = chosen_points(network, points, labels)
+        with prints_aside():
+            found = chosen_points(network, points, labels)
         images = _images(found.points, found.labels)
     return Exhibit(
         weights.stem, model=lambda step: network, planes={"start": plane},

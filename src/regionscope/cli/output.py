@@ -5,8 +5,9 @@ import logging
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,6 +106,16 @@ def told_if_stopped(how: str, begun: Path | None = None) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def prints_aside() -> Iterator[None]:
+    """Around a user's own code: what it prints goes where errors go, since JSON may be read from the other.
+
+    That holds for all threads, so only the one that prints results may ask for it.
+    """
+    with redirect_stdout(sys.stderr):
+        yield
+
+
 def check_file(option: str, path: Path | None, kinds: Sequence[str]) -> None:
     """An error if a file cannot be written there: one of these kinds, into a folder that is there."""
     if path is None:
@@ -113,6 +124,8 @@ def check_file(option: str, path: Path | None, kinds: Sequence[str]) -> None:
         raise ValueError(
             f"{option} must end in {' or '.join(filter(None, [', '.join(kinds[:-1]), kinds[-1]]))}, got {path}"
         )
+    if path.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise ValueError(f"{option} {path} needs pyarrow: pip install 'regionscope[parquet]'")
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{option} {path} cannot be written: there is no folder {path.parent}")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from regionscope.cli.output import prints_aside
 from regionscope.datasets.sets import mnist_sample
 from regionscope.disk import reading
 from regionscope.files import read_array
@@ -19,11 +20,12 @@ from regionscope.tracing.trace import as_network
 USUAL_RADIUS = 1.0  # of planes around a point
 ROUNDS = 6  # in which a part is made smaller at the most
 CAUTION = 0.9  # of the side that would just do
+LEAST = 0.01  # of the side is left in each round: a plane that nothing fits into is no point yet
 
 
 @dataclass(frozen=True)
-class Points:
-    """Points (n, ...), their labels (n,) if they have some, and a name of each."""
+class _Points:
+    """_Points (n, ...), their labels (n,) if they have some, and a name of each."""
 
     points: Tensor
     labels: Tensor | None
@@ -45,22 +47,25 @@ def check_points_files(points: Path | None, labels: Path | None) -> None:
             raise ValueError(f"{option} must be an .npy file, as numpy.save writes it; there is none at {file}")
 
 
-def chosen_points(network: nn.Module, file: Path | None, labels: Path | None = None) -> Points:
+def chosen_points(network: nn.Module, file: Path | None, labels: Path | None = None) -> _Points:
     """Points for a network: those of a file, or MNIST with its labels."""
     if file is not None:
         data = _array(file).to(_dtype_of(network))
+        if data.dim() < 2 and not (data.dim() == 1 and _takes(network, data[:1])):
+            raise ValueError(f"{file} must hold points (n, ...), got {tuple(data.shape)}; save one point as x[None]")
         classes = None if labels is None else _array(labels)
         if classes is not None and classes.shape != (len(data),):
             raise ValueError(f"{labels} must hold {len(data)} labels, one a point, got {tuple(classes.shape)}")
         named = range(len(data)) if classes is None else classes.tolist()
-        return Points(data, classes, tuple(map(str, named)))
+        return _Points(data, classes, tuple(map(str, named)))
     images, digits = mnist_sample("train")
     for data in (images.flatten(1).to(_dtype_of(network)), images.to(_dtype_of(network))):
         if _takes(network, data[:2]):
-            return Points(data, digits, tuple(map(str, digits.tolist())))
+            return _Points(data, digits, tuple(map(str, digits.tolist())))
     raise ValueError("the network does not take images of MNIST: give its inputs with --points")
 
 
+@prints_aside()
 def chosen_plane(
     network: nn.Module, file: Path | None, labels: Path | None, through: tuple[int, int, int] | None,
     around: int | None, radius: float | None, margin: float | None, seed: int,
@@ -95,6 +100,7 @@ def _check_sizes(radius: float | None, margin: float | None, *, centred: bool) -
         )
 
 
+@prints_aside()
 def fitting_plane(
     network: nn.Module, plane: Plane, *, up_to_layer: int | None, seconds: float, memory: int
 ) -> tuple[Plane, Forecast, Forecast]:
@@ -109,11 +115,12 @@ def fitting_plane(
         )  # fmt: skip
         if spare >= 1:
             break
-        part = Plane(plane.origin, plane.axes, CAUTION * math.sqrt(spare) * part.domain, plane.anchors)
+        part = Plane(plane.origin, plane.axes, CAUTION * max(math.sqrt(spare), LEAST) * part.domain, plane.anchors)
         found = forecast(net, part, up_to_layer=up_to_layer)
     return part, found, whole
 
 
+@prints_aside()
 def plane_forecast(network: nn.Module, plane: Plane, up_to_layer: int | None) -> Forecast:
     """About what a plane has."""
     return forecast(exact(as_network(network, plane.origin[None])), plane, up_to_layer=up_to_layer)

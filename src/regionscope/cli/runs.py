@@ -23,11 +23,12 @@ from regionscope.cli.output import (
     told_if_stopped,
 )
 from regionscope.cli.places import run_folders
+from regionscope.results import with_error
 from regionscope.runs.bundles import bundles_as_rows, bundles_of
 from regionscope.runs.report import reason, summary, write_report
-from regionscope.runs.run import SIGNAL, Run, run_state
+from regionscope.runs.run import SIGNAL_COLUMN, Run, run_state
 from regionscope.runs.watched import USUAL
-from regionscope.tables import aligned, as_text, how_many, some_of, write_rows
+from regionscope.tables import as_text, how_many, some_of, text_table, write_rows
 from regionscope.training import loop as training
 from regionscope.training.config import Training
 
@@ -174,17 +175,25 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
         steps = [str(now.get("step", "")), str(now.get("steps", ""))]
         body.append([str(folder), state, *steps, str(len(run.steps)), *scores])
         remarks += [f"{folder}: {now['reason']}"] if "reason" in now else []
+        if any(scores) and now.get("scored") not in (None, now.get("step")):
+            remarks.append(f"{folder}: loss and accuracies are those of step {now['scored']}")
         remarks += [*_missing_in_words(run, missing), *_failures_in_words(run)]
         known = {"run": folder, "state": state, "records": len(run.steps), "missing": sorted(missing)}
         data.append({**now, **known, "failures": run.failures})
-    output.result("\n".join([aligned(body), *remarks]), data)
+    output.result("\n".join([text_table(body), *remarks]), data)
 
 
 def _now(run: Run) -> dict[str, Any]:
-    """What is known of a run: the step and scores of its last record that can be read, and its status."""
-    rows = run.rows()
-    last = {"step": rows[-1]["step"], **run.read(rows[-1]["step"]).scalars} if rows else {}
-    return {**last, **run.status}
+    """What is known of a run: its status, and the last scores, of the step `scored`."""
+    rows, status = run.rows(), run.status
+    if not rows:
+        return status
+    step = rows[-1]["step"]  # of the last record that can be read
+    scalars = run.read(step).scalars
+    known = {"step": step, **scalars, **status}
+    if (status.get("scored") or -1) > step:  # it was stopped between two records
+        return known
+    return {**known, **{name: scalars[name] for name in training.SCORES if name in scalars}, "scored": step}
 
 
 def _runs(paths: Sequence[Path]) -> list[Run]:
@@ -212,6 +221,8 @@ def report(
     --------
     regionscope report runs/grok --pictures svg pdf
     """
+    if not pictures:
+        raise ValueError("--pictures must be followed by png, svg or pdf, or several")
     run = Run.open(path)
     try:
         files = write_report(run, out or path / "report", pictures=pictures)
@@ -223,7 +234,7 @@ def report(
 def compare(
     paths: tuple[Path, ...] = (Path("runs"),),
     *,
-    column: str = SIGNAL,
+    column: str = SIGNAL_COLUMN,
     out: Path | None = None,
     lines: int = 14,
     output: Spoken = SPOKEN,
@@ -255,7 +266,7 @@ def compare(
     chosen = [rows[i] for i in some_of(len(rows), lines)]
     body = [["step", *(bundle.name for bundle in found)]]
     body += [[str(row["step"]), *(_with_error(row, bundle.name) for bundle in found)] for row in chosen]
-    text = [found[0].label, aligned(body)]
+    text = [", ".join([found[0].label, *found[0].options]), text_table(body)]
     if len(chosen) < len(rows):
         text.append(
             f"{len(chosen)} of {len(rows)} steps; all of them with --lines {len(rows)}, --json or --out FILE.csv"
@@ -278,7 +289,7 @@ def compare(
 
 def _with_error(row: dict[str, Any], name: str) -> str:
     value, error = row.get(name), row.get(f"{name}/stderr")
-    return "-" if value is None else f"{value:.4g}" if error is None else f"{value:.4g} ± {error:.2g}"
+    return "-" if value is None else f"{value:.4g}" if error is None else with_error(value, error)
 
 
 def export(

@@ -93,7 +93,7 @@ def _begin(threads: int) -> None:
 def _end(pools: Sequence[ProcessPoolExecutor]) -> None:
     """End workers, in the middle of a task too: what they write is whole or absent."""
     processes = [process for pool in pools for process in (pool._processes or {}).values()]
-    managers: list[Any] = [pool._executor_manager_thread for pool in pools]
+    managers: list[Any] = [pool._executor_manager_thread for pool in pools]  # each has begun a task
     for pool in pools:
         pool.shutdown(wait=False, cancel_futures=True)  # a training that is told to stop ends, and its worker with it
     for process in processes:
@@ -103,8 +103,7 @@ def _end(pools: Sequence[ProcessPoolExecutor]) -> None:
         process.join(max(0.0, deadline - time.monotonic()))
         process.kill()
     for manager in managers:
-        if manager is not None:
-            manager.join()
+        manager.join()
 
 
 @contextmanager

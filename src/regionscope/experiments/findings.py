@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regionscope.disk import whole_file
-from regionscope.files import read_arrays, read_json, write_json
+from regionscope.files import read_arrays, read_json, write_arrays, write_json
 from regionscope.types import Floats
 
 Verdict = Literal["reproduced", "partly", "not reproduced", "not testable at this scale"]
@@ -135,8 +134,7 @@ class Findings:
     def save(self, path: Path) -> None:
         """Write a .json file, and beside it a .npz file with the arrays if there are any."""
         if self.evidence.arrays:
-            with whole_file(path.with_suffix(".npz")) as file:
-                np.savez_compressed(file, allow_pickle=False, **self.evidence.arrays)
+            write_arrays(path.with_suffix(".npz"), self.evidence.arrays)
         write_json(path, self.to_dict())
 
     @staticmethod

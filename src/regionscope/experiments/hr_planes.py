@@ -138,7 +138,7 @@ FIGURES = (
         claim="There are of the order of units² regions on a plane through three images; they become fewer, then more.",
         scales={
             "smoke": PlaneSettings(
-                networks=((3, 16),), dataset="mnist-sample", steps=4, records=4, shown=3, pixels=40, seeds=(0, 1)
+                networks=((3, 16),), dataset="mnist-sample", steps=4, records=4, shown=4, pixels=40, seeds=(0, 1)
             ),
             "laptop": PlaneSettings(),
             "paper": PlaneSettings(),

@@ -20,9 +20,9 @@ import numpy as np
 from filelock import FileLock
 
 from regionscope import engines
-from regionscope.disk import make_folder, whole_file
+from regionscope.disk import make_folder
 from regionscope.experiments.settings import settings_hash, settings_to_plain
-from regionscope.files import read_arrays, read_json, write_json
+from regionscope.files import read_arrays, read_json, write_arrays, write_json
 from regionscope.runs.run import Run
 from regionscope.training.config import Training
 from regionscope.training.loop import resume, run_config, train
@@ -125,8 +125,7 @@ def _measure(lab: Lab, measurement: Measurement) -> None:
     began = time.monotonic()
     here = Lab(lab.folder, device=lab.device)  # a task starts no tasks elsewhere
     found = {name: np.asarray(value) for name, value in measurement.function(measurement.settings, here).items()}
-    with whole_file(file) as opened:
-        np.savez_compressed(opened, allow_pickle=False, **found, seconds=np.array(time.monotonic() - began))
+    write_arrays(file, {**found, "seconds": np.array(time.monotonic() - began)})
 
 
 # files

@@ -33,7 +33,7 @@ def peaks(values: Floats) -> Indices:
     return np.asarray(find_peaks(values, prominence=PROMINENT * values.max())[0], np.int64)
 
 
-def risen(accuracy: Floats, place: int) -> float:
+def share_of_rise(accuracy: Floats, place: int) -> float:
     """The share of an accuracy's rise, from its start to its highest value, that is done at a place."""
     whole = accuracy.max() - accuracy[0]
     return float((accuracy[: place + 1].max() - accuracy[0]) / whole) if whole > 0 else np.nan
@@ -47,7 +47,7 @@ def half_way(x: Floats, accuracy: Floats) -> float:
 def _risen_at_peak(crossings: Curve, accuracy: Curve, which: int) -> Floats:
     """How much of its rise an accuracy has done at the first (0) or last (-1) peak of crossings: (seeds,)."""
     pairs = zip(crossings.runs, accuracy.runs, strict=True)
-    return np.array([risen(a, peaks(c)[which]) if len(peaks(c)) else np.nan for c, a in pairs])
+    return np.array([share_of_rise(a, peaks(c)[which]) if len(peaks(c)) else np.nan for c, a in pairs])
 
 
 def _checks(settings: PartitionSettings, evidence: Evidence) -> Sequence[Check]:

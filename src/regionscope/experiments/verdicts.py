@@ -48,7 +48,7 @@ def reported(words: str, values: ArrayLike, *, paper: str = "") -> Check:
     return Check(words, mean, error, paper)
 
 
-def interval_above(words: str, value: float, resampled: ArrayLike, threshold: float, *, paper: str = "") -> Check:
+def interval_above(words: str, value: float, resampled: ArrayLike, threshold: float) -> Check:
     """Whether a number exceeds a threshold in 97.5% of what bootstrap resamples say of it.
 
     >>> interval_above("r", 0.5, np.linspace(0.3, 0.7, 100), 0.2).holds
@@ -56,8 +56,8 @@ def interval_above(words: str, value: float, resampled: ArrayLike, threshold: fl
     """
     draws, rule = np.asarray(resampled, np.float64).ravel(), f"95% interval above {threshold:.3g}"
     if not len(draws) or not np.isfinite([value, *draws]).all():
-        return Check(words, None, None, paper, rule, None, "there are no numbers, or not all are finite")
-    return Check(words, value, float(draws.std()), paper, rule, bool(np.quantile(draws, 0.025) > threshold))
+        return Check(words, None, None, rule=rule, why="there are no numbers, or not all are finite")
+    return Check(words, value, float(draws.std()), rule=rule, holds=bool(np.quantile(draws, 0.025) > threshold))
 
 
 def untested(words: str, why: str, *, paper: str = "") -> Check:

@@ -84,7 +84,7 @@ def _predictors_and_outcomes(settings: _Predicting, lab: Lab) -> dict[str, float
     few, model = points[: settings.points // 4], run_model(run)
     net = trace(model, points[:1])
 
-    def mean(name: str, x: Tensor, *labels: Tensor, **options: object) -> float:
+    def mean(name: str, x: Tensor, *labels: Tensor, **options: Any) -> float:
         return MEASURES[name].estimate(net, x, *labels, seed=training.seed, **options).mean
 
     last = run.read(run.steps[-1]).scalars

@@ -26,6 +26,7 @@ from torch import Tensor
 from regionscope.geometry.bases import Basis, linear_part
 from regionscope.geometry.laws import Law, Way
 from regionscope.geometry.rounding import DENSE, LINEAR, NORMS, SAME, SURE, rounding
+from regionscope.machine import portions
 from regionscope.tracing.network import Site
 from regionscope.tracing.program import Program
 from regionscope.types import Floats, Indices
@@ -50,7 +51,7 @@ class Adjoints:
         """At most how far off units of a site are by errors made before, (n,); infinite where that is not known."""
         if not all(step.name in PLAIN for part in self.way.parts[1 : number + 1] for step in part.steps):
             return np.full(len(units), np.inf)
-        parts = [units[start : start + UNITS_AT_ONCE] for start in range(0, len(units), UNITS_AT_ONCE)]
+        parts = [units[some] for some in portions(len(units), UNITS_AT_ONCE)]
         return np.concatenate([np.zeros(0), *(self._carried_errors(basis, number, part) for part in parts)])
 
     def _carried_errors(self, basis: Basis, number: int, units: Indices) -> Floats:

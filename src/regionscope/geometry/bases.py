@@ -13,7 +13,7 @@ norm(v) = sum_i |weights_i(v)| |row_i| at a vertex; sums of n products are off b
 Slopes: weights change along the plane at most as fast as their units, so rows tell how steep a unit is, also between
 vertices, as long as all units that have no row keep their sign wherever a vertex may truly be and on the way there.
 Those that are not proved to do so have a row, even if their weight is zero at every vertex. What rows leave out, as
-they are rounded, is not steeper than `blur`, which goes through the network as errors do. A `Trail` tells where the
+they are rounded, is not steeper than `blur`, which goes through the network as errors do. A `_Trail` tells where the
 block has been, so that `adjoints` can say what errors that were made there do to a unit.
 """
 
@@ -58,7 +58,7 @@ def fits(way: Way, boundaries: Sequence[Boundaries]) -> bool:
 
 
 @dataclass(frozen=True)
-class Trail:
+class _Trail:
     """What a block has been through, site by site: the factor of every unit, as float32; at most the norm of the errors
     that were made on the way there from the site before; and of those of units that rest at zero."""
 
@@ -66,12 +66,12 @@ class Trail:
     made: tuple[float, ...] = ()
     resting: tuple[float, ...] = ()
 
-    def through(self, bend: "Bend") -> "Trail":
+    def through(self, bend: "Bend") -> "_Trail":
         """And through one more site."""
         factors = (*self.factors, bend.linear.float())
-        return Trail(factors, (*self.made, bend.made), (*self.resting, bend.asleep))
+        return _Trail(factors, (*self.made, bend.made), (*self.resting, bend.asleep))
 
-    def with_factors(self, places: Indices, factors: Floats) -> "Trail":
+    def with_factors(self, places: Indices, factors: Floats) -> "_Trail":
         """With other factors of some units (n, 2), by site and number."""
         changed = list(self.factors)
         for site in np.unique(places[:, 0]):
@@ -99,7 +99,7 @@ class Basis:
     blur: float  # at most how steep what rows leave out of the state is
     unclear: Floats  # (units,) and of each unit
     places: Indices  # (n, 2) the number of the site and of the unit behind each row; -1 for none
-    trail: Trail = Trail()
+    trail: _Trail = _Trail()
 
     @staticmethod
     def of(frame: Tensor) -> "Basis":
@@ -324,11 +324,11 @@ def _groups(points: Floats) -> list[Indices]:
     """Neighbouring points (n, dimensions), about as many in each group."""
     groups = [np.arange(len(points))]
     while len(groups) < GROUPS and len(points) > 2 * GROUPS * len(groups):
-        groups = halved(groups, points)
+        groups = halves_of(groups, points)
     return groups
 
 
-def halved(groups: Sequence[Indices], points: Floats) -> list[Indices]:
+def halves_of(groups: Sequence[Indices], points: Floats) -> list[Indices]:
     """Groups of points (n, dimensions), each in two halves along the axis that it is longest in; none is empty."""
     halves = list[Indices]()
     for group in groups:

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from regionscope.disk import DamagedFile, whole_file
-from regionscope.files import json_table, read_arrays
+from regionscope.disk import DamagedFile
+from regionscope.files import json_table, read_arrays, write_arrays
 from regionscope.geometry import maps
 from regionscope.geometry.grids import Grid
 from regionscope.geometry.patterns import Column, PatternTable, unpacked
 from regionscope.geometry.stored import axis_lengths, check_columns, check_pattern_arrays, check_sites
 from regionscope.geometry.sweep import exact
+from regionscope.machine import portions
 from regionscope.tables import Facts
 from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, Site, Tournament
@@ -78,7 +79,7 @@ class Cells(Facts):
     def _maps(self) -> tuple[Floats, Floats]:
         net, places = self._net, self.centres
         found = []
-        for rows in portions(len(places), net):
+        for rows in point_portions(len(places), net):
             some = places[rows]
             x, axes = self._points(some), self._axes(some)
             values, slopes = maps.derivatives(net, x, axes, self.columns, self.patterns_of(rows))
@@ -158,17 +159,14 @@ class Cells(Facts):
         arrays = self._arrays() | {"outputs": self.outputs}
         arrays |= patterns.arrays() if isinstance(patterns, PatternTable) else {"packed_patterns": patterns}
         stored = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
-        with whole_file(path) as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **stored, allow_pickle=False)
+        write_arrays(path, {"about": np.array(json.dumps(about)), **stored})
 
 
-def portions(points: int, net: Network, seen: Tally = lambda points: None) -> Iterator[slice]:
+def point_portions(points: int, net: Network, seen: Tally = lambda points: None) -> Iterator[slice]:
     """Points in portions at which the values of all units take little memory; `seen` is told how many, after each."""
-    at_once = points_kept_at_once(net)
-    for start in range(0, points, at_once):
-        stop = min(start + at_once, points)
-        yield slice(start, stop)
-        seen(stop - start)
+    for some in portions(points, points_kept_at_once(net)):
+        yield some
+        seen(some.stop - some.start)
 
 
 def read_cells(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:

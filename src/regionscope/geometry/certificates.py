@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from regionscope.geometry.cells import Tally, portions
+from regionscope.geometry.cells import Tally, point_portions
 from regionscope.geometry.checks import (
     ALONG_SIDES,
     parts_of,
@@ -241,7 +241,7 @@ def _wrong_outputs(cells: PlaneCells, net: Network, seen: Tally) -> int:
     if cells.outputs is None:
         return 0
     wrong = 0
-    for rows in portions(len(cells.vertices), net, seen):
+    for rows in point_portions(len(cells.vertices), net, seen):
         x = cells._points(cells.vertices[rows])
         claimed, found = cells.outputs[rows], net(x).reshape(len(x), -1).numpy()
         norm, *norms = (as_rows(v).norm(dim=1).numpy() for v in (x, *net.preactivations(x)))

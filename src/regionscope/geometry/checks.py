@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regionscope.geometry.cells import Cells, Tally, portions
+from regionscope.geometry.cells import Cells, Tally, point_portions
 from regionscope.geometry.laws import usual_errors
 from regionscope.geometry.patterns import WINNER, differing_bits, words_at
 from regionscope.geometry.predicates import EPS, SAFETY
@@ -25,7 +25,7 @@ Numbers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
-class Part:
+class _Part:
     """The columns of patterns that one site fills, or a tournament, with the step that says who won it."""
 
     site: int  # among those of the network
@@ -35,25 +35,25 @@ class Part:
     step: Step | None = None
 
 
-def parts_of(cells: Cells, net: Network) -> list[Part]:
+def parts_of(cells: Cells, net: Network) -> list[_Part]:
     """What the columns of `cells.patterns` stand for: the sites in order, the rounds of a tournament as one."""
-    parts: list[Part] = []
+    parts: list[_Part] = []
     first = 0
     for number, site in enumerate(net.sites[: len(cells.sites)]):
-        part, tournament = Part(number, first, site.units), site.tournament
+        part, tournament = _Part(number, first, site.units), site.tournament
         if tournament is not None and tournament.winners is not None:
             if any(tournament == other.tournament for other in parts):
                 continue
             entries = int(np.prod(net.program.shapes[tournament.winners]))
             (step,) = (s for s in net.program.steps if tournament.winners in s.results)
-            part = Part(number, first, entries, tournament, step)
+            part = _Part(number, first, entries, tournament, step)
         parts.append(part)
         first += part.entries
     return parts
 
 
 @dataclass(frozen=True)
-class Contest:
+class _Contest:
     """A tournament at points: what competes, (n, groups, places), who wins, and the usual error of a score (n, 1)."""
 
     competitors: Tensor
@@ -80,16 +80,16 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class _Evaluation:
     """The network at points: what enters each site and its usual errors, (n, units), and the tournaments by part."""
 
     values: list[Floats]
     errors: list[Floats]
-    contests: dict[int, Contest]
+    contests: dict[int, _Contest]
 
 
 @torch.no_grad()
-def _evaluation(cells: Cells, net: Network, places: Floats, parts: list[Part]) -> Evaluation:
+def _evaluation(cells: Cells, net: Network, places: Floats, parts: list[_Part]) -> _Evaluation:
     """Plain forward passes at places of cells, which are rounded as vertices are."""
     x = cells._points(places)
     values = net.preactivations(x)
@@ -103,14 +103,14 @@ def _evaluation(cells: Cells, net: Network, places: Floats, parts: list[Part]) -
             entering, winners = net.program.pruned([source, part.tournament.winners]).run(x)
             rounds = [e for e, site in zip(errors, net.sites, strict=True) if site.tournament == part.tournament]
             error = np.concatenate(rounds, axis=1).max(axis=1, keepdims=True, initial=0.0)
-            contests[number] = Contest(competitors(part.step, entering), as_rows(winners).numpy(), error)
-    return Evaluation([as_rows(v).numpy() for v in values], errors, contests)
+            contests[number] = _Contest(competitors(part.step, entering), as_rows(winners).numpy(), error)
+    return _Evaluation([as_rows(v).numpy() for v in values], errors, contests)
 
 
 def wrong_inside(cells: Cells, net: Network, seen: Tally = lambda points: None) -> tuple[Bools, int]:
     """Which cells have another pattern at their centre, and how many units are within rounding of a breakpoint."""
     parts, wrong, ties = parts_of(cells, net), np.zeros(len(cells), bool), 0
-    for rows in portions(len(cells), net, seen):
+    for rows in point_portions(len(cells), net, seen):
         found, patterns = _evaluation(cells, net, cells.centres[rows], parts), cells.patterns_of(rows)
         for number, part in enumerate(parts):
             claimed = patterns[:, part.first : part.first + part.entries]
@@ -128,7 +128,7 @@ def wrong_inside(cells: Cells, net: Network, seen: Tally = lambda points: None) 
 
 
 @dataclass(frozen=True)
-class Switches:
+class _Switches:
     """What of one part of the patterns changes across sides: the side, the unit or winner, each time, and what is asked
     where it ends: the number of a breakpoint (n,), or who wins on either side (n, 2)."""
 
@@ -137,7 +137,7 @@ class Switches:
     what: Indices
 
 
-def switches(cells: Cells, pairs: Indices) -> list[Switches]:
+def switches(cells: Cells, pairs: Indices) -> list[_Switches]:
     """How the two cells (n, 2) of sides differ, part by part: packed patterns are compared, and few bits differ."""
     side, bit = differing_bits(cells.packed_patterns, pairs)
     found = []
@@ -146,26 +146,26 @@ def switches(cells: Cells, pairs: Indices) -> list[Switches]:
         mine = (bit >= 64 * column.first_word) & (bit < 64 * column.first_word + size)
         across, place = side[mine], bit[mine] - 64 * column.first_word
         if column.breakpoints:
-            found.append(Switches(across, place % column.entries, place // column.entries))
+            found.append(_Switches(across, place % column.entries, place // column.entries))
             continue
         across, entry = np.unique(np.stack([across, place // WINNER], axis=1), axis=0).T
         word, half = column.first_word + entry // 2, (WINNER * (entry % 2)).astype(np.uint64)
         both = [
             words_at(cells.packed_patterns, pairs[across, k], word) >> half & np.uint64(0xFFFFFFFF) for k in range(2)
         ]
-        found.append(Switches(across, entry, np.stack(both, axis=1).astype(np.int64)))
+        found.append(_Switches(across, entry, np.stack(both, axis=1).astype(np.int64)))
     return found
 
 
 def wrong_switches(
-    cells: Cells, net: Network, found: Sequence[Switches], places: Floats, ends: Indices,
+    cells: Cells, net: Network, found: Sequence[_Switches], places: Floats, ends: Indices,
     seen: Tally = lambda points: None,
 ) -> Bools:  # fmt: skip
     """Which sides have something that changes across them and does not switch where they end, (n, m) of the places."""
     parts, wrong = parts_of(cells, net), np.zeros(len(ends), bool)
     at = [ends[s.side].ravel() for s in found]
     order = [np.argsort(a, kind="stable") for a in at]
-    for rows in portions(len(places), net, seen):
+    for rows in point_portions(len(places), net, seen):
         here = _evaluation(cells, net, places[rows], parts)
         for number, (part, s) in enumerate(zip(parts, found, strict=True)):
             mine = order[number][slice(*np.searchsorted(at[number], [rows.start, rows.stop], sorter=order[number]))]

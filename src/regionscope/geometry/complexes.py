@@ -14,7 +14,7 @@ from regionscope.geometry.modular import Integers
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.predicates import MOVED
 from regionscope.geometry.rational import Forms
-from regionscope.geometry.rows import Rows, enlarged
+from regionscope.geometry.rows import Rows, larger_copy
 from regionscope.geometry.tournaments import Bracket
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
@@ -58,7 +58,7 @@ class Cut:
         """The same with room for so many vertices, of which fewer may have room for their values as yet."""
         self.rows.make_room(values)
         room = self.rows.table(min(capacity, self.rows.room))
-        rest: list[Any] = [a if len(a) >= capacity else enlarged(a, capacity) for a in self.vertices[1:]]
+        rest: list[Any] = [a if len(a) >= capacity else larger_copy(a, capacity) for a in self.vertices[1:]]
         return replace(self, vertices=kernels.Vertices(room, *rest))
 
     def with_values(self, capacity: int) -> "Cut":
@@ -266,14 +266,3 @@ def forms_of(labels: Indices, boundaries: Sequence[Boundaries]) -> Forms:
 
 class TooManyCells(RuntimeError):
     """More cells than `max_cells`."""
-
-
-def run_to_the_end(kernel: Callable[[], int], grow: Callable[[], None], stopped: Callable[[], str]) -> bool:
-    """Call a kernel again with more room until it is done; returns whether it had to stop at a torn cell."""
-    while (outcome := kernel()) != kernels.DONE:
-        if outcome == kernels.TOO_MANY:
-            raise TooManyCells(stopped())
-        if outcome == kernels.TORN:
-            return True
-        grow()
-    return False

@@ -28,7 +28,7 @@ from regionscope.geometry.predicates import EPS, FAINT
 from regionscope.geometry.rational import CellMaps, Forms
 from regionscope.geometry.rounding import SURE
 from regionscope.geometry.slopes import bent_by, factors_of, slopes_of
-from regionscope.machine import points_at_once
+from regionscope.machine import points_at_once, portions
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Program
 from regionscope.types import Floats, Indices
@@ -88,9 +88,8 @@ class Filter:
         last = int(sites[:, able].max(initial=-1))
         if maps.frames is None or last < 0:
             return signs
-        at_once = points_at_once(4 * POINTS * self.net.program.entries)
-        for start in range(0, len(able), at_once):
-            some = able[start : start + at_once]
+        for part in portions(len(able), points_at_once(4 * POINTS * self.net.program.entries)):
+            some = able[part]
             first, second, third = self._coefficients(maps, meetings[some], target[some], sites[:, some])
             signs[some] = _sign_where_two_vanish(first, second, third)
         return signs

@@ -28,6 +28,7 @@ from regionscope.types import Floats
 
 _log = logging.getLogger(__name__)
 
+SEED = 0
 FIELDS = 8  # along each side of the plane: a square lies in each
 SMALLEST = 1 / 4096  # of the plane, the side of the first squares
 LARGEST = 1 / FIELDS
@@ -96,11 +97,11 @@ class Forecast:
         return f"look at a part of about {np.sqrt(kept / self.cells):.1g} times its side"
 
 
-def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None, seed: int = 0) -> Forecast:
-    """About how many cells a plane has, given a frozen network; estimated, the same in every call with one `seed`."""
+def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None) -> Forecast:
+    """About how many cells a plane has, given a frozen network; estimated, the same in every call."""
     extent = float(np.ptp(plane.domain, axis=0).max())
     _log.info("a plane of side %.3g is estimated from small squares", extent)
-    side, random = SMALLEST * extent, np.random.default_rng(seed)
+    side, random = SMALLEST * extent, np.random.default_rng(SEED)
     first = squares = _Squares.cut(net, plane, side, up_to_layer, random)
     while squares.ends.sum() < SURE and side < LARGEST * extent:
         side = min(LARGER * side, LARGEST * extent)

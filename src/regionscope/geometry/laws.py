@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from regionscope.geometry.patterns import Boundaries, numbered
+from regionscope.geometry.patterns import Boundaries, boundaries_of
 from regionscope.geometry.predicates import FAINT, FAINT_ROW, UNKNOWN_SHARE
 from regionscope.geometry.rounding import (
     STATE,
@@ -18,11 +18,11 @@ from regionscope.geometry.rounding import (
     ErrorBound,
     Spread,
     bounds_after,
-    combined,
     fresh_bound,
+    joint_spread,
 )
 from regionscope.machine import threads_for
-from regionscope.tracing.network import Network, Site
+from regionscope.tracing.network import Network, Site, kept_with
 from regionscope.tracing.program import Program
 from regionscope.types import Floats
 
@@ -49,7 +49,7 @@ class Law:
         """Of all that is handed on."""
         if self.passes:
             return replace(STATE, size=self.others.size, offset=self.others.offset)
-        return combined([self.whole, self.others], np.hypot) if self.used else self.others
+        return joint_spread([self.whole, self.others], np.hypot) if self.used else self.others
 
     def linear(self) -> "Law":
         """The same for tangents, to which no constants are added."""
@@ -74,7 +74,7 @@ def _law_of(part: Program, known: Sequence[int], *, used: bool = True, passes: b
         parts = frozenset[int]().union(*(bounds[v].parts for v in step.used if v in bounds))
         bounds.update((r, b.made_of(parts)) for r, b in zip(step.results, made, strict=True) if b is not None)
     entry, *others = (bounds[v] for v in part.outputs)
-    beside = combined([b.whole for b in others], np.hypot) if others else ZERO
+    beside = joint_spread([b.whole for b in others], np.hypot) if others else ZERO
     rows = entry.rows.flatten().numpy() * SURE
     rows = np.where(rows > 0, np.maximum(rows, FAINT_ROW), rows)
     law = Law(rows, entry.row, entry.whole, beside, used, None, passes)
@@ -106,15 +106,16 @@ class Way:
 
 def route(net: Network, boundaries: Sequence[Boundaries]) -> Way:
     """The way through the first sites of a frozen network; kept with it, as many sweeps may go there."""
-    known: dict[int, Way] = vars(net).setdefault("_routes", {})
-    if len(boundaries) not in known:
+
+    def way() -> Way:
         entries = [b.site.entry for b in boundaries]
         program = replace(net.program.pruned([*entries, net.output]), outputs=(net.output,))
         parts = program.segments(entries)
         with threads_for(program.held_entries):
             laws = tuple(_laws_of(parts, [b.site for b in boundaries]))
-        known[len(boundaries)] = Way(tuple(parts[:-1]), laws, parts[-1])
-    return known[len(boundaries)]
+        return Way(tuple(parts[:-1]), laws, parts[-1])
+
+    return kept_with(net, (route, len(boundaries)), way)
 
 
 def _laws_of(parts: Sequence[Program], sites: Sequence[Site | None]) -> Iterator[Law]:
@@ -146,7 +147,7 @@ def usual_errors(
     `norm` (n,) is that of the points, `error` how far off they are, `entering` the norms of what enters each site. Or
     `linear`, of tangents instead of points: constants do not count.
     """
-    return _errors(route(net, numbered(net.sites)).laws, norm, error, entering, linear, 1)
+    return _errors(route(net, boundaries_of(net.sites)).laws, norm, error, entering, linear, 1)
 
 
 def proved_errors(
@@ -163,12 +164,13 @@ def usual_output_errors(net: Network, norm: Floats, error: Floats, entering: Seq
 
 
 def _laws_to_output(net: Network) -> list[Law]:
-    """The laws of the parts before all sites and of the last part, which ends at the output."""
-    known: dict[str, list[Law]] = vars(net)  # kept with the frozen network, as its routes are
-    if "_laws_to_output" not in known:
-        way = route(net, numbered(net.sites))
-        known["_laws_to_output"] = list(_laws_of([*way.parts, way.last], [*net.sites, None]))
-    return known["_laws_to_output"]
+    """The laws of the parts before all sites and of the last part, which ends at the output; kept as routes are."""
+
+    def laws() -> list[Law]:
+        way = route(net, boundaries_of(net.sites))
+        return list(_laws_of([*way.parts, way.last], [*net.sites, None]))
+
+    return kept_with(net, _laws_to_output, laws)
 
 
 @np.errstate(all="ignore")  # what is infinite is no bound

@@ -16,13 +16,14 @@ from regionscope.geometry.budget import DEFAULT
 from regionscope.geometry.cells import Cells, network_of, read_cells
 from regionscope.geometry.complexes import owners
 from regionscope.geometry.grids import Grid, grid_of
-from regionscope.geometry.modular import reduced, remainders
+from regionscope.geometry.modular import modulo, remainders
 from regionscope.geometry.patterns import PatternBlock, PatternTable
 from regionscope.geometry.segments import Segments
 from regionscope.geometry.stored import axis_lengths, check_numbers
 from regionscope.geometry.sweep import exact, sweep
 from regionscope.geometry.swept import Swept
 from regionscope.points import as_tensor
+from regionscope.tables import how_many
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.trace import as_network
@@ -50,7 +51,7 @@ class LineCells(Cells):
     unit: Ints
 
     def __repr__(self) -> str:
-        return f"LineCells({len(self)} cells, length {self.length:.6g}{self._doubt})"
+        return f"LineCells({how_many(len(self), 'cell')}, length {self.length:.6g}{self._doubt})"
 
     def _facts(self) -> dict[str, object]:
         return {"cells": f"{len(self):,}", "length": f"{self.length:.6g}", "exact": self._standing}
@@ -116,8 +117,8 @@ class LineCells(Cells):
     def _exact_points(self, places: Floats, p: int) -> Tensor:
         piece, t = _split(self._corner_places(places), len(self.points))
         corners, share = remainders(self.points.flatten(1), p), remainders(torch.from_numpy(t), p)[:, None]
-        step = reduced(corners[piece + 1] + (p - corners[piece]), p)
-        return reduced(corners[piece] + reduced(share * step, p), p)
+        step = modulo(corners[piece + 1] + (p - corners[piece]), p)
+        return modulo(corners[piece] + modulo(share * step, p), p)
 
     def _grid(self, places: Floats) -> Grid:
         _, t = _split(self._corner_places(places), len(self.points))

@@ -16,7 +16,7 @@ from regionscope.types import Bools, Indices, Ints, Words
 
 
 @dataclass(frozen=True)
-class Note:
+class _Note:
     """What was noted at one time of each cell there was, and from which cell of the note before it comes."""
 
     name: str  # of a site, or of a tournament
@@ -53,7 +53,7 @@ class Lineage:
     """
 
     ancestors: Ints
-    notes: tuple[Note, ...] = ()
+    notes: tuple[_Note, ...] = ()
 
     @staticmethod
     def of(cells: int) -> "Lineage":
@@ -65,13 +65,13 @@ class Lineage:
 
     def noted(self, name: str, packed: Words, *, winners: bool = False, among: Among | None = None) -> "Lineage":
         """With the boundaries of a site that every cell is above, or the winners of a tournament there."""
-        note = Note(name, winners, packed, self.ancestors, among)
+        note = _Note(name, winners, packed, self.ancestors, among)
         return Lineage(np.arange(len(packed), dtype=np.int32), (*self.notes, note))
 
     def part(self, cells: Indices) -> "Lineage":
         """Of some of the cells only, without what was noted of others."""
         used, first = np.unique(self.ancestors[cells], return_inverse=True)
-        notes = list[Note]()
+        notes = list[_Note]()
         for note in reversed(self.notes):
             before, number = np.unique(note.ancestors[used], return_inverse=True)
             notes.append(replace(note, packed=note.packed[used], ancestors=number.astype(np.int32)))
@@ -82,7 +82,7 @@ class Lineage:
     def nbytes(self) -> int:
         return sum(note.packed.nbytes + note.ancestors.nbytes for note in self.notes)
 
-    def rows(self, cells: Indices | None = None) -> Iterator[tuple[Note, Words]]:
+    def rows(self, cells: Indices | None = None) -> Iterator[tuple[_Note, Words]]:
         """What each note says of these cells, or of all; the last note first."""
         number = self.ancestors if cells is None else self.ancestors[cells]
         for note in reversed(self.notes):

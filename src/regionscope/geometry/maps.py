@@ -11,7 +11,7 @@ from regionscope.geometry.patterns import Column
 from regionscope.geometry.pieces import Pieces, better, pieces
 from regionscope.geometry.predicates import SAME_MAP
 from regionscope.geometry.tournaments import bracket
-from regionscope.machine import forward_derivative
+from regionscope.machine import forward_derivative, portions
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.lifting import lifted
@@ -29,10 +29,9 @@ def derivatives(
     a point that is rounded may lie in another one.
     """
     each = directions if directions.dim() == x.dim() + 1 else directions[:, None].expand(-1, *x.shape)
-    values, slopes, at_once = [], [], points_kept_at_once(net)
-    for start in range(0, len(x), at_once):
-        part = slice(start, start + at_once)
-        on_pieces, along = OnPieces(net, columns, patterns[part]), []
+    values, slopes = [], []
+    for part in portions(len(x), points_kept_at_once(net)):
+        on_pieces, along = _OnPieces(net, columns, patterns[part]), []
         for u in each:
             f, df = forward_derivative(on_pieces.outputs, (x[part],), (u[part].contiguous(),))[:2]
             along.append(df.detach().reshape(len(df), -1))
@@ -41,7 +40,7 @@ def derivatives(
     return torch.cat(values).numpy(), torch.cat(slopes).numpy()
 
 
-class OnPieces:
+class _OnPieces:
     """A network whose units are on the pieces that patterns (n, entries) name, and whose tournaments those win."""
 
     def __init__(self, net: Network, columns: Sequence[Column], patterns: Ints) -> None:

@@ -40,7 +40,7 @@ def _primes_between(low: int, high: int) -> tuple[int, ...]:
     return tuple((low + np.flatnonzero(prime)[::-1]).tolist())
 
 
-def reduced(x: Tensor, p: int) -> Tensor:
+def modulo(x: Tensor, p: int) -> Tensor:
     """Integers of at most 2^52 modulo p, from 0 to p - 1."""
     result = np.empty(x.shape)
     _reduce(x.contiguous().view(-1).numpy(), 1.0 * p, result.reshape(-1))
@@ -101,7 +101,7 @@ def remainder(number: Fraction | float, p: int) -> int:
     return exact.numerator * pow(exact.denominator, -1, p) % p
 
 
-def rebuilt(residues: Integers, moduli: Sequence[int]) -> Integers:
+def integers_with(residues: Integers, moduli: Sequence[int]) -> Integers:
     """The integers between -M / 2 and M / 2, M the product of the moduli, with these remainders (moduli, ...)."""
     whole = math.prod(moduli)
     result = np.zeros(residues.shape[1:], object)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from regionscope.geometry import traversals
 from regionscope.geometry.predicates import words
+from regionscope.machine import points_at_once, portions
 from regionscope.tracing.network import Network, Site, Tournament
 from regionscope.types import Bools, Indices, Ints, Words
 
@@ -211,9 +212,9 @@ def _joined(found: Sequence[tuple[Indices, Indices]]) -> tuple[Indices, Indices]
 def pattern_codes(patterns: Words | PatternTable) -> Words:
     """A number for each of the packed patterns (n, words), the same wherever it is met; two rarely share one."""
     codes = np.full(len(patterns), 0x9E3779B97F4A7C15, np.uint64)
-    for start in range(0, len(patterns), CELLS_AT_ONCE):
-        code = codes[start : start + CELLS_AT_ONCE]
-        for word in patterns[start : start + CELLS_AT_ONCE].T:
+    for cells in portions(len(patterns), CELLS_AT_ONCE):
+        code = codes[cells]
+        for word in patterns[cells].T:
             code[:] = (code ^ word) * np.uint64(0xBF58476D1CE4E5B9)
             code ^= code >> np.uint64(29)
     return codes
@@ -235,9 +236,7 @@ def pattern_groups(patterns: Words, before: Ints) -> tuple[Indices, Indices]:
 
 def _some_rows(rows: int, bits: int) -> Iterator[slice]:
     """Rows in portions that take little memory when every bit is a byte."""
-    at_once = max(1, BITS_AT_ONCE // max(1, bits))
-    for start in range(0, rows, at_once):
-        yield slice(start, min(start + at_once, rows))
+    return portions(rows, points_at_once(bits, floats=BITS_AT_ONCE))
 
 
 def piece_numbers(bits: Words, units: int, breakpoints: int) -> Ints:
@@ -264,7 +263,7 @@ def unpacked(columns: Sequence[Column], patterns: Words) -> Ints:
     return np.concatenate([np.zeros((len(patterns), 0), np.int32), *(c.unpacked(patterns) for c in columns)], axis=1)
 
 
-def numbered(sites: Iterable[Site]) -> list[Boundaries]:
+def boundaries_of(sites: Iterable[Site]) -> list[Boundaries]:
     """The boundaries of all sites, numbered in order."""
     first, found = 0, []
     for site in sites:

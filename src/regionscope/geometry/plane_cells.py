@@ -19,13 +19,14 @@ from regionscope.geometry.cells import Cells, network_of, read_cells
 from regionscope.geometry.complexes import owners
 from regionscope.geometry.forecasts import forecast
 from regionscope.geometry.grids import Grid, grid_of
-from regionscope.geometry.modular import reduced, remainders
-from regionscope.geometry.planes import Plane, Planes, as_array
+from regionscope.geometry.modular import modulo, remainders
+from regionscope.geometry.planes import Plane, Planes
 from regionscope.geometry.predicates import rounding_bound
 from regionscope.geometry.stored import axis_lengths, check_numbers, check_rising
 from regionscope.geometry.subdivision import Subdivision, mean_corners, subdivide
 from regionscope.geometry.sweep import exact
 from regionscope.geometry.swept import Swept
+from regionscope.points import as_array
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Indices, Ints, Model
@@ -142,8 +143,8 @@ class PlaneCells(Cells):
 
     def _exact_points(self, places: Floats, p: int) -> Tensor:
         origin, axes, at = self.plane.origin.flatten(), torch.from_numpy(self.plane.axes), torch.from_numpy(places)
-        along = reduced(remainders(at, p) @ remainders(axes, p), p)
-        return reduced(remainders(origin, p) + along, p)
+        along = modulo(remainders(at, p) @ remainders(axes, p), p)
+        return modulo(remainders(origin, p) + along, p)
 
     def _grid(self, places: Floats) -> Grid:
         axes = torch.from_numpy(self.plane.axes)

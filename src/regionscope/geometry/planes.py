@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from regionscope.geometry.predicates import COLLINEAR, CONVEX, EPS, ORTHONORMAL, RESOLVED
-from regionscope.points import as_tensor
+from regionscope.points import as_array, as_tensor
 from regionscope.tables import Facts
 from regionscope.types import Array, Floats
 
@@ -145,12 +145,6 @@ def _rounding(point: Any) -> float:
     return float(np.linalg.norm(as_array(point)) * torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps)
 
 
-def as_array(values: Any) -> Floats:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy()
-    return np.array(values, dtype=np.float64)
-
-
 def _polygon_area(corners: Floats) -> float:
     x, y = (corners - corners[0]).T
     return float((x * np.roll(y, -1) - y * np.roll(x, -1)).sum() / 2)
@@ -191,7 +185,10 @@ class Planes:
     def around(
         x: Tensor, radius: float, *, axes: ArrayLike | None = None, generator: torch.Generator | None = None
     ) -> "Planes":
-        """Squares of half-side `radius` around points (n, ...), along `axes` (2, d) or each in a random direction."""
+        """Squares of half-side `radius` around points (n, ...), along `axes` (2, d) or each in a random direction.
+
+        One plane is drawn after the other: those of the first points do not depend on how many come behind them.
+        """
         origins = x.detach().cpu().double().flatten(1)
         check_resolved(radius, origins)
         if axes is not None:
@@ -200,7 +197,9 @@ class Planes:
             return Planes(origins, frames, plane.domain)
         if origins.shape[1] < 2:
             raise ValueError("an input with one entry has no planes; use line_cells")
-        first, second = torch.randn(2, *origins.shape, generator=generator, dtype=torch.float64)
+        # point by point: of more numbers at once torch draws others, the last of them twice
+        drawn = [torch.randn(2, origins.shape[1], generator=generator, dtype=torch.float64) for _ in origins]
+        first, second = torch.stack(drawn, dim=1)  # (n, d)
         first = first / first.norm(dim=1, keepdim=True)
         for _ in range(2):  # twice is enough for orthogonality to rounding
             second = second - (second * first).sum(dim=1, keepdim=True) * first

@@ -41,9 +41,9 @@ from regionscope.geometry.modular import (
     LARGEST,
     Dyadics,
     Integers,
+    integers_with,
+    modulo,
     primes_below,
-    rebuilt,
-    reduced,
     remainder,
     remainders,
 )
@@ -63,7 +63,7 @@ IN_FLOAT32 = 1 << 24  # as float32, which holds integers up to this
 
 
 @dataclass(frozen=True)
-class Modular:
+class _Modular:
     """Does the steps of a program modulo p; `choices` says which piece (n, *shape) what leaves each site is on."""
 
     p: int
@@ -81,18 +81,18 @@ class Modular:
             x = values[step.named["input"].index]
             factor, shift = (numbers.modulo(self.p) for numbers in self.norms[step.results[0]])
             shape = (-1, *[1] * (x.dim() - 3))
-            return [reduced(reduced(x * factor.reshape(shape), self.p) + shift.reshape(shape), self.p), *rest]
+            return [modulo(modulo(x * factor.reshape(shape), self.p) + shift.reshape(shape), self.p), *rest]
         if name in AVERAGES:
             return [self.averaged(step, values, shapes)]
         if name in INTERPOLATIONS:
             x, weights = values[step.named["self"].index], remainders(shares(step, shapes), self.p)
-            made = reduced(x.reshape(-1, len(weights)) @ weights, self.p)
+            made = modulo(x.reshape(-1, len(weights)) @ weights, self.p)
             return [made.reshape(len(x), *shapes[step.results[0]])]
         if name in DIVISIONS:
             step, values = self.inverted(step, values)
         if name == "lerp":
             return [self.mixed(step, values, shapes)]
-        return [reduced(made, self.p) for made in lifted(*self.prepared(step, values), shapes)]
+        return [modulo(made, self.p) for made in lifted(*self.prepared(step, values), shapes)]
 
     def prepared(self, step: Step, values: Known) -> tuple[Step, Known]:
         """The step with its plain numbers modulo p; a factor of a sum of products goes into one of those."""
@@ -101,7 +101,7 @@ class Modular:
         if factors and (factor := given.get("alpha", given.get("value", 1))) != 1:
             fixed = next(name for name in factors if given[name].index in self.constants)
             scaled = values[given[fixed].index] * remainder(factor, self.p)
-            values = {**values, -1: reduced(scaled, self.p)}
+            values = {**values, -1: modulo(scaled, self.p)}
             changed = {fixed: Value(-1)} | {name: 1 for name in ("alpha", "value") if name in given}
         for name in NUMBERS:
             if isinstance(number := changed.get(name, given.get(name)), int | float):
@@ -115,7 +115,7 @@ class Modular:
         inverses = [float(pow(int(n), -1, self.p)) for n in numbers.flatten().tolist()]
         inverse = torch.tensor(inverses, dtype=torch.float64).reshape(numbers.shape)
         if step.name == "addcdiv":
-            inverse = reduced(inverse * remainder(step.named.get("value", 1), self.p), self.p)
+            inverse = modulo(inverse * remainder(step.named.get("value", 1), self.p), self.p)
             product = Step(aten.addcmul.default, (first, step.named["tensor1"], Value(-1)), {}, step.results)
         else:
             product = Step(aten.mul.Tensor, (first, Value(-1)), {}, step.results)
@@ -125,12 +125,12 @@ class Modular:
         """(1 - w) a + w b."""
         w, parts = step.named["weight"], []
         weight = values[w.index] if isinstance(w, Value) else self.number(w)
-        for name, factor in (("self", reduced(self.p + 1 - weight, self.p)), ("end", weight)):
+        for name, factor in (("self", modulo(self.p + 1 - weight, self.p)), ("end", weight)):
             product = Step(aten.mul.Tensor, (step.named[name], Value(-1)), {}, step.results)
-            part = reduced(lifted(product, {**values, -1: factor}, shapes)[0], self.p)
+            part = modulo(lifted(product, {**values, -1: factor}, shapes)[0], self.p)
             live = step.named[name].index in shapes
             parts.append(with_dimensions(part, len(shapes[step.results[0]])) if live else part)
-        return reduced(parts[0] + parts[1], self.p)
+        return modulo(parts[0] + parts[1], self.p)
 
     def number(self, plain: float) -> Tensor:
         """A plain number modulo p."""
@@ -146,7 +146,7 @@ class Modular:
         for number, (slope, offset) in enumerate(found):
             factor = remainders(slope, self.p) if isinstance(slope, Tensor) else remainder(slope, self.p)
             result = torch.where(chosen == number, x * factor + remainder(offset, self.p), result)
-        return reduced(result, self.p)
+        return modulo(result, self.p)
 
     def averaged(self, step: Step, values: Known, shapes: Shapes) -> Tensor:
         """Sums over windows, divided by the sizes of these."""
@@ -157,8 +157,8 @@ class Modular:
         else:
             sums = (x.reshape(-1, len(members)) @ members).reshape(len(x), -1)
         inverses = torch.tensor([float(pow(d, -1, self.p)) for d in divisors], dtype=torch.float64)
-        sums = reduced(sums, self.p).reshape(len(x), -1, len(divisors))
-        return reduced(sums * inverses, self.p).reshape(len(x), *shape)
+        sums = modulo(sums, self.p).reshape(len(x), -1, len(divisors))
+        return modulo(sums * inverses, self.p).reshape(len(x), *shape)
 
 
 def _as_sum(step: Step) -> Step:
@@ -325,7 +325,7 @@ class Exact:
             scale = self.denominator(int(v), cells.grid())
             busy = mine[residues[:, mine].any(axis=(0, 2)) | (forms.levels[mine] != 0)]  # others vanish on the cell
             scaled = [residues[i][busy].astype(object) * (scale % p) % p for i, p in enumerate(moduli)]
-            found = rebuilt(np.stack(scaled), moduli) if len(busy) else np.zeros((0, residues.shape[2]), object)
+            found = integers_with(np.stack(scaled), moduli) if len(busy) else np.zeros((0, residues.shape[2]), object)
             for level in np.unique(forms.levels[busy]):
                 there = forms.levels[busy] == level
                 exact = Fraction(float(level))
@@ -365,7 +365,7 @@ class Exact:
     ) -> list[Tensor]:
         """The outputs of a part of the program modulo p, given what it starts from and the piece of every unit."""
         constants = self._constants(part, p)
-        return part.resume({**known, **constants}, act=Modular(p, self.constants, self._norms, choices))
+        return part.resume({**known, **constants}, act=_Modular(p, self.constants, self._norms, choices))
 
     @property
     def at_once(self) -> int:
@@ -386,7 +386,7 @@ class Exact:
             scale = self.denominator(site.entry, grid)
             residues = [as_rows(k[site.entry]).long().numpy().astype(object) * (scale % p) % p
                         for k, p in zip(known, moduli, strict=True)]  # fmt: skip
-            numbers = rebuilt(np.stack(residues), moduli)
+            numbers = integers_with(np.stack(residues), moduli)
             above = sum((numbers > Fraction(level) * scale).astype(np.int32) for level in site.breakpoints)
             choices[site.exit] = torch.from_numpy(above)
         return {value: pieces.numpy() for value, pieces in choices.items()}

@@ -67,7 +67,7 @@ class Spread:
         return replace(self, floor=np.zeros(2), offset=0.0)
 
 
-def combined(spreads: Sequence[Spread], how: Callable[..., Any]) -> Spread:
+def joint_spread(spreads: Sequence[Spread], how: Callable[..., Any]) -> Spread:
     """The numbers of several put together one by one."""
     rows = [np.array([*s.gain, *s.noise, *s.floor, s.size, s.offset]) for s in spreads]
     together = reduce(how, rows)
@@ -193,7 +193,7 @@ def _linear(step: Step, bounds: Mapping[int, ErrorBound], constants: Mapping[int
         else:
             mine, shared = norms.rows, bound.whole
         rows = mine if rows is None else rows + mine
-        row = combined([row, shared.rounded(rounds)], np.maximum)
+        row = joint_spread([row, shared.rounded(rounds)], np.maximum)
     assert rows is not None
     result = _with_added(
         step,
@@ -234,11 +234,11 @@ def _told_apart(step: Step, bounds: Mapping[int, ErrorBound]) -> tuple[Step, Map
 def _summed(wholes: Sequence[Spread], parts: Sequence[frozenset[int]], chooses: bool) -> Spread:
     """Of a sum. Of different parts of the state, a and b times their norms are at most |(a, b)| times that of both."""
     if chooses:
-        return combined(wholes, np.hypot)
-    whole = combined(wholes, np.add)
+        return joint_spread(wholes, np.hypot)
+    whole = joint_spread(wholes, np.add)
     if any(not p for p in parts) or sum(map(len, parts)) > len(frozenset().union(*parts)):
         return whole
-    apart = combined(wholes, np.hypot)
+    apart = joint_spread(wholes, np.hypot)
     return replace(apart, floor=whole.floor, offset=whole.offset)
 
 
@@ -466,13 +466,13 @@ def _best_of_two(
     fixed = [constants[i] for i in step.used if i not in live]
     both = [bounds[v] for v in live]
     shape = torch.broadcast_shapes(*(b.rows.shape for b in both), *(c.shape for c in fixed))
-    row = combined([b.row for b in both], np.maximum)
+    row = joint_spread([b.row for b in both], np.maximum)
     rows = torch.stack([b.rows.expand(shape) for b in both]).amax(dim=0)
     if not fixed and (both[0].roots == both[-1].roots or all(b.source is STATE for b in both)):
         roots = {root: size for b in both for root, size in b.roots.items()}
         made = replace(both[0], rows=rows, row=row, roots=roots, chosen=True, copied=_added(both, shape))
         return replace(made, whole=made.source.times(math.sqrt(made.copies)))
-    whole = combined([b.whole for b in both], np.hypot)
+    whole = joint_spread([b.whole for b in both], np.hypot)
     whole = whole.times(math.sqrt(max(math.prod(shape) / max(b.rows.numel(), 1) for b in both)))
     for constant in fixed:
         largest = float(constant.abs().max()) if constant.numel() else 0.0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regionscope.machine import points_at_once, portions
 from regionscope.types import Bools, Floats, Indices
 
 LEAST = (1 << 22) + 1  # floats: so large that they are no part of the heap, which would keep holes where arrays were
@@ -23,7 +24,7 @@ def usual_room(rows: int) -> int:
     return 3 * rows + ROOM
 
 
-def enlarged(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+def larger_copy(array: NDArray[Any], capacity: int) -> NDArray[Any]:
     """The same array with room for more rows; what is not used takes no memory."""
     shape = capacity, *array.shape[1:]
     if array.nbytes <= LARGE:
@@ -35,7 +36,7 @@ def enlarged(array: NDArray[Any], capacity: int) -> NDArray[Any]:
     return new
 
 
-def marked(array: NDArray[Any], size: int) -> NDArray[Any]:
+def marked_copy(array: NDArray[Any], size: int) -> NDArray[Any]:
     """The same numbers, and -1 for each of those that are new."""
     new = np.full(size, -1, array.dtype)
     new[: len(array)] = array
@@ -44,9 +45,7 @@ def marked(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 def row_portions(rows: int, width: int) -> Iterator[slice]:
     """Rows of this width, as many together as a copy of takes little memory."""
-    at_once = max(1, ENTRIES_AT_ONCE // max(width, 1))
-    for start in range(0, rows, at_once):
-        yield slice(start, min(start + at_once, rows))
+    return portions(rows, points_at_once(width, floats=ENTRIES_AT_ONCE))
 
 
 class Rows:

@@ -16,22 +16,22 @@ from regionscope.geometry.complexes import (
     Meetings,
     Outcome,
     Start,
+    TooManyCells,
     forms_of,
     kept_together,
-    run_to_the_end,
 )
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import remainders
 from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.predicates import MISPLACED
-from regionscope.geometry.rows import enlarged, marked
+from regionscope.geometry.rows import larger_copy, marked_copy
 from regionscope.types import Bools, Floats, Indices, Ints, Words
 
 # the line itself, and those across it at the start and the end of a segment: values at (0, 0), (1, 0) and (0, 1)
 ALONG = np.array([[0, 0, 1], [0, 1, 0], [-1, 0, -1]], object)
 
 
-class Stretch(NamedTuple):
+class _Stretch(NamedTuple):
     """What is kept of a block of curves that is finished: numbers, owners and places of its vertices, and its chain."""
 
     ids: Indices
@@ -93,26 +93,21 @@ class Segments:
 
     def cut(self, cut: Cut, most: int, questions: kernels.Questions) -> Outcome:
         """Cut all pieces by a site; may ask for signs of new vertices, and knows those that are settled."""
-        roots, boundaries = len(self), cut.boundaries
+        roots = len(self)
         capacity = roots + self.room_needed(cut)
-        chain = kernels.Chain(*(enlarged(array, capacity) for array in self.chain))
+        chain = kernels.Chain(*(larger_copy(array, capacity) for array in self.chain))
         made, count = cut.with_room(capacity, capacity), np.zeros(kernels.COUNTERS, np.int64)
         count[kernels.VERTICES] = roots
-
-        def kernel() -> int:
-            return int(kernels.cut_pieces(chain, made.vertices, made.rule, questions, count, roots, most))
-
-        def full() -> None:
-            raise AssertionError("a piece has more breakpoints than its ends differ in")
-
-        name = boundaries.site.name
-        run_to_the_end(kernel, full, lambda: f"more than max_cells={most:,} breakpoints, cutting by {name!r}")
+        end = kernels.cut_pieces(chain, made.vertices, made.rule, questions, count, roots, most)
+        assert end != kernels.FULL, "a piece has more breakpoints than its ends differ in"
+        if end == kernels.TOO_MANY:
+            raise TooManyCells(f"more than max_cells={most:,} breakpoints, cutting by {cut.boundaries.site.name!r}")
         cut_now: list[Any] = [array[: count[kernels.VERTICES]] for array in chain]
         self.chain = kernels.Chain(*cut_now)
         ancestors = traversals.ancestors(self.chain.source, roots)
         self.curve, self.segment = self.curve[ancestors], self.segment[ancestors]
         new = len(self) - roots
-        self.ids = marked(self.ids, len(self.ids) + new)
+        self.ids = marked_copy(self.ids, len(self.ids) + new)
         self.borrowed = np.concatenate([self.borrowed, np.zeros(new, bool)])
         asked, opened = count[[kernels.ASKED, kernels.OPEN]].tolist()
         return Outcome(made, len(self), ancestors, asked, opened)
@@ -175,13 +170,13 @@ class Segments:
             part.borrowed = self.borrowed[vertices] | theirs
             yield part, vertices, vertices
 
-    def finished(self) -> "Stretch":
+    def finished(self) -> "_Stretch":
         """What is kept of a block."""
-        return Stretch(self.ids, self.borrowed, self.curve, self.segment, *self.chain)
+        return _Stretch(self.ids, self.borrowed, self.curve, self.segment, *self.chain)
 
     def join(self, pieces: Iterable[Sequence[Any]]) -> Joined:
         """Be what the blocks are together."""
-        parts = [Stretch._make(piece) for piece in pieces]
+        parts = [_Stretch._make(piece) for piece in pieces]
         ids, borrowed, curve, segment = (np.concatenate(arrays) for arrays in zip(*(p[:4] for p in parts), strict=True))
         starts = np.cumsum([0, *(len(part.ids) for part in parts)])
         chains = [

@@ -15,7 +15,7 @@ from regionscope.geometry.filters import Filter
 from regionscope.geometry.grids import Grid
 from regionscope.geometry.laws import route
 from regionscope.geometry.lineage import Lineage
-from regionscope.geometry.patterns import Boundaries, numbered
+from regionscope.geometry.patterns import Boundaries, boundaries_of
 from regionscope.geometry.predicates import EPS
 from regionscope.geometry.rational import CellMaps, Exact, Forms
 from regionscope.geometry.tournaments import Bracket, bracket
@@ -148,7 +148,7 @@ class Judge:
     def constant_numbers(self, playing: Bracket) -> Tensor:
         """Numbers of the constants that competitors are wherever the complex is, (positions,); -1 for none.
 
-        Equal numbers are proved to be equal constants; they begin where those of `Entrants` end.
+        Equal numbers are proved to be equal constants; they begin where those of `Bracket.entrants` end.
         """
         if playing.source not in self._numbers:
             self._numbers[playing.source] = self._new_numbers(playing)
@@ -327,7 +327,7 @@ def exact_pieces(
     The points (n, entries of an input) are given modulo p, with the grid that holds them and a bound on their norms.
     Also who wins the tournaments. None if the network has an operation without an exact form.
     """
-    judge = Judge(net, numbered(net.sites), reach)
+    judge = Judge(net, boundaries_of(net.sites), reach)
     rounds = [b.site for b in judge.boundaries[:sites]]
     found = judge.exactly.pieces(lambda p: points(p).reshape(-1, *net.input_shape), grid, rounds)
     if found is None:

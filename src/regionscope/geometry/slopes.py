@@ -24,7 +24,7 @@ from regionscope.geometry.complexes import Complex
 from regionscope.geometry.laws import Law
 from regionscope.geometry.pieces import pieces
 from regionscope.geometry.rounding import SURE
-from regionscope.machine import points_at_once
+from regionscope.machine import points_at_once, portions
 from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Act, Program
@@ -82,9 +82,7 @@ def followed_slopes(
     if len(slopes) < len(choices) or not np.isfinite(rounded):
         return np.full(len(axes), np.inf)
     program, found = net.program.pruned(outputs), list[Floats]()
-    at_once = points_at_once((1 + axes.shape[1]) * program.entries)
-    for start in range(0, len(axes), at_once):
-        some = slice(start, start + at_once)
+    for some in portions(len(axes), points_at_once((1 + axes.shape[1]) * program.entries)):
         factors = factors_of(slopes, {value: pieces[some] for value, pieces in choices.items()})
         squares = _tangent_squares(net.input_shape, program, axes[some], factors)
         found.append(SURE * (np.sqrt(squares) + 2 * np.sqrt(axes.shape[1]) * rounded))

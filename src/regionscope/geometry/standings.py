@@ -9,9 +9,9 @@ from regionscope.geometry import traversals
 from regionscope.geometry.complexes import Cut
 from regionscope.geometry.patterns import Boundaries, unpacked_bits
 from regionscope.geometry.predicates import words
-from regionscope.geometry.rows import ENTRIES_AT_ONCE, enlarged
+from regionscope.geometry.rows import ENTRIES_AT_ONCE, larger_copy
 from regionscope.geometry.tournaments import Bracket
-from regionscope.machine import points_at_once
+from regionscope.machine import points_at_once, portions
 from regionscope.types import Bools, Indices, Ints, Words
 
 
@@ -48,11 +48,9 @@ class Standings:
         if not may_close and not (everywhere >= 0).any():
             return np.zeros((0, 0), np.uint64)
         packed = np.zeros((vertices, 8 * words(boundaries.count)), np.uint8)
-        at_once = points_at_once(playing.slots, floats=ENTRIES_AT_ONCE)
         earlier = [site for site in playing.rounds if site.name in self.below]
-        for start in range(0, vertices, at_once):
-            rows = slice(start, min(start + at_once, vertices))
-            known = np.tile(everywhere, (rows.stop - start, 1))
+        for rows in portions(vertices, points_at_once(playing.slots, floats=ENTRIES_AT_ONCE)):
+            known = np.tile(everywhere, (rows.stop - rows.start, 1))
             if may_close and entrants is not None:
                 opened = unpacked_bits(self.above[entrants.site.name][rows], entrants.site.units)
                 known[~opened[:, entrants.units.numpy()]] = int(entrants.constants[0])
@@ -71,7 +69,7 @@ class Standings:
 
 def _bits_of_all(kept: dict[str, Words], names: set[str], cut: Cut, bits: Words, vertices: int) -> dict[str, Words]:
     """What was kept under these names, with rows for new vertices too, and the bits of the site that has cut."""
-    grown = {name: enlarged(old, vertices) for name, old in kept.items() if name in names}
+    grown = {name: larger_copy(old, vertices) for name, old in kept.items() if name in names}
     for rows in grown.values():
         traversals.inherit(rows, cut.old, cut.vertices.parents)
     site = cut.boundaries.site

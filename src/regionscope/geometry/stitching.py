@@ -55,7 +55,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stitched:
+class _Stitched:
     """The joined mesh, which vertices of all pieces, one after another, it has, and the polygon of each cell."""
 
     mesh: kernels.Mesh
@@ -63,14 +63,14 @@ class Stitched:
     polygon: Ints
 
 
-def stitched(pieces: Iterable[Sequence[Any]]) -> Stitched:
+def stitched(pieces: Iterable[Sequence[Any]]) -> _Stitched:
     """The pieces, given as what they consist of, joined along their rims; they are gone through twice."""
     sizes, polygons = list[list[int]](), list[Ints]()
     for piece in map(Piece._make, pieces):
         sizes.append([len(part) for part in (piece.xy, piece.label, piece.start, piece.rim)])
         polygons.append(piece.polygon)
     polygon, (vertices, edges, cells, rims) = np.concatenate(polygons), np.sum(sizes, axis=0).tolist()
-    seams = Seams.of(pieces, vertices, edges, cells, edges + rims)  # no side lacks more than all others have
+    seams = _Seams.of(pieces, vertices, edges, cells, edges + rims)  # no side lacks more than all others have
     alike, single = seams.rows()
     glued = [single]
     for first, second in alike:
@@ -78,7 +78,7 @@ def stitched(pieces: Iterable[Sequence[Any]]) -> Stitched:
     return _glued(seams, np.concatenate(glued), polygon)
 
 
-class Seams:
+class _Seams:
     """A mesh of several that have nothing in common yet, with room for vertices that one side of a rim lacks.
 
     `node` is the first vertex that each is the same as.
@@ -89,7 +89,7 @@ class Seams:
         self.same: list[tuple[int, int]] = []
 
     @staticmethod
-    def of(pieces: Iterable[Sequence[Any]], vertices: int, edges: int, cells: int, room: int) -> "Seams":
+    def of(pieces: Iterable[Sequence[Any]], vertices: int, edges: int, cells: int, room: int) -> "_Seams":
         """Pieces with so many vertices, edges and cells side by side, with room for some more edges."""
         label = np.empty(room, np.int32)
         whole = kernels.Mesh(
@@ -113,7 +113,7 @@ class Seams:
         known = np.concatenate(named)
         _, first, group = np.unique(known[:, 1], return_index=True, return_inverse=True)
         node[known[:, 0]] = known[first[group], 0]
-        return Seams(whole, edges, np.concatenate(rim), node, maker)
+        return _Seams(whole, edges, np.concatenate(rim), node, maker)
 
     def rows(self) -> tuple[list[tuple[Indices, Indices]], Indices]:
         """The half-edges along both sides of rims that have been cut; and pairs of them (n, 2) where none was."""
@@ -214,7 +214,7 @@ def _copy(piece: Piece, whole: kernels.Mesh, vertices: int, edges: int, cells: i
     whole.start[cells : cells + len(piece.start)] = piece.start + np.int32(2 * edges)
 
 
-def _glued(seams: Seams, pairs: Indices, polygon: Ints) -> Stitched:
+def _glued(seams: _Seams, pairs: Indices, polygon: Ints) -> _Stitched:
     """The mesh in which pairs of half-edges (n, 2) are the two sides of one edge: that of the first.
 
     Only what goes around cells is kept right, and arrays become shorter where they are: nothing is there twice.
@@ -239,7 +239,7 @@ def _glued(seams: Seams, pairs: Indices, polygon: Ints) -> Stitched:
         used[origin[rows][halves[rows]]] = True
     chosen, vertex, number = np.flatnonzero(used), _numbers_of(used), _numbers_of(halves)
     mesh.start[:] = number[mesh.start]
-    return Stitched(
+    return _Stitched(
         kernels.Mesh(
             xy=_thinned(mesh.xy, used),
             origin=_thinned(origin, halves, vertex),
@@ -255,7 +255,7 @@ def _glued(seams: Seams, pairs: Indices, polygon: Ints) -> Stitched:
     )
 
 
-def _first_of_all(seams: Seams) -> Ints:
+def _first_of_all(seams: _Seams) -> Ints:
     """The first vertex that each is the same as, also along rims."""
     node, same = seams.node, np.array(seams.same, np.int64).reshape(-1, 2)
     links = node[same]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regionscope.geometry import kernels, traversals
-from regionscope.geometry.bases import halved
+from regionscope.geometry.bases import halves_of
 from regionscope.geometry.complexes import (
     Cut,
     Finish,
@@ -20,16 +20,16 @@ from regionscope.geometry.complexes import (
     Merged,
     Outcome,
     Start,
+    TooManyCells,
     forms_of,
     kept_together,
-    run_to_the_end,
 )
 from regionscope.geometry.grids import Grid, grid_of
-from regionscope.geometry.modular import Integers, reduced, remainders
+from regionscope.geometry.modular import Integers, modulo, remainders
 from regionscope.geometry.patterns import Boundaries, pattern_groups
 from regionscope.geometry.planes import Planes
 from regionscope.geometry.predicates import EPS, MISPLACED
-from regionscope.geometry.rows import enlarged, marked, usual_room
+from regionscope.geometry.rows import larger_copy, marked_copy, usual_room
 from regionscope.geometry.stitching import Piece, stitched
 from regionscope.geometry.sweep import sweep
 from regionscope.geometry.swept import Swept
@@ -113,32 +113,22 @@ class Subdivision:
         count = np.zeros(kernels.COUNTERS, np.int64)
         count[:3] = vertices, len(self.mesh.label), cells
         stack = np.empty(cut.boundaries.count + 2, np.int32)
-        made = [self._enlarge(cut, usual_room(vertices), usual_room(cells))]
-
-        def kernel() -> int:
-            c = made[0]
-            return int(kernels.cut_cells(self.mesh, c.vertices, c.rule, questions, count, stack, cells, most))
-
-        def grow() -> None:
-            known, capacity = len(made[0].values), len(self.mesh.xy)
-            if known < capacity and count[kernels.VERTICES] + 2 > known:
-                made[0] = made[0].with_values(known + 2)
-            else:
-                made[0] = self._enlarge(made[0], 2 * capacity, 2 * len(self))
-
-        def stopped() -> str:
+        made = self._enlarge(cut, usual_room(vertices), usual_room(cells))
+        counted = questions, count, stack, cells, most
+        while (end := kernels.cut_cells(self.mesh, made.vertices, made.rule, *counted)) == kernels.FULL:
+            made = self._with_more_room(made, count[kernels.VERTICES])
+        if end == kernels.TOO_MANY:
             site = cut.boundaries.site
-            return f"more than max_cells={most:,} cells while cutting by {site.name!r} (layer {site.layer})"
-
-        torn = run_to_the_end(kernel, grow, stopped)
+            where = f"while cutting by {site.name!r} (layer {site.layer})"
+            raise TooManyCells(f"more than max_cells={most:,} cells {where}")
         self._shrink(*count[:3])
         ancestors = traversals.ancestors(self.mesh.source, cells)
         self.polygon = self.polygon[ancestors]
-        new = cut.rule.labels[made[0].vertices.parents[vertices : len(self.mesh.xy), 2]]
+        new = cut.rule.labels[made.vertices.parents[vertices : len(self.mesh.xy), 2]]
         self.maker = np.concatenate([self.maker, new])
-        self.corner, self.ids = (marked(array, len(self.mesh.xy)) for array in (self.corner, self.ids))
+        self.corner, self.ids = (marked_copy(array, len(self.mesh.xy)) for array in (self.corner, self.ids))
         asked, opened = int(count[kernels.ASKED]), int(count[kernels.OPEN])
-        return Outcome(made[0], len(self.mesh.xy), ancestors, asked, opened, torn)
+        return Outcome(made, len(self.mesh.xy), ancestors, asked, opened, torn=end == kernels.TORN)
 
     def room_needed(self, cut: Cut) -> int:
         """At most how many vertices a site will add."""
@@ -149,8 +139,15 @@ class Subdivision:
         """Make room for so many vertices and cells in all; every new vertex or cell comes with one new edge."""
         known = len(self.mesh.xy)
         edges = len(self.mesh.label) + vertices - known + cells - len(self)
-        self._resize(vertices, edges, cells, enlarged)
+        self._resize(vertices, edges, cells, larger_copy)
         return cut.with_room(vertices, known + 2)
+
+    def _with_more_room(self, made: Cut, vertices: int) -> Cut:
+        """For more values if those are full, otherwise for twice as many vertices and cells."""
+        known, capacity = len(made.values), len(self.mesh.xy)
+        if known < capacity and vertices + 2 > known:
+            return made.with_values(known + 2)
+        return self._enlarge(made, 2 * capacity, 2 * len(self))
 
     def _shrink(self, vertices: int, edges: int, cells: int) -> None:
         self._resize(vertices, edges, cells, lambda array, size: array[:size])
@@ -246,7 +243,7 @@ class Subdivision:
         share = np.zeros(len(self), np.int32)
         groups = [np.arange(len(self))]
         while len(groups) < parts and max(map(len, groups)) > 1:
-            groups = halved(groups, centres)
+            groups = halves_of(groups, centres)
         for number, group in enumerate(groups):
             share[group] = number
         return np.unique(kept_together(share, before), return_inverse=True)[1].astype(np.int32)
@@ -319,7 +316,7 @@ class Subdivision:
 
         def points(cells: Indices, p: int) -> Tensor:
             origin, along = (remainders(part, p) for part in (origins, axes))
-            told = torch.stack([origin, *(reduced(origin + along[:, i], p) for i in range(2))], dim=1)
+            told = torch.stack([origin, *(modulo(origin + along[:, i], p) for i in range(2))], dim=1)
             return told[polygon[cells]]
 
         return points, lambda: grid_of(origins).join(grid_of(axes))

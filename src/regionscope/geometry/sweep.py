@@ -21,7 +21,7 @@ from regionscope.geometry.budget import LEAST, OVER, Budget, TooMuchMemory
 from regionscope.geometry.complexes import Complex, Cut, Finish, Outcome, TooManyCells
 from regionscope.geometry.laws import Way, route
 from regionscope.geometry.lineage import Lineage
-from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable, numbered
+from regionscope.geometry.patterns import Boundaries, PatternBlock, PatternTable, boundaries_of
 from regionscope.geometry.predicates import SHIFT
 from regionscope.geometry.rows import ENTRIES_AT_ONCE
 from regionscope.geometry.settling import Still, cut_by_site
@@ -30,7 +30,7 @@ from regionscope.geometry.swept import Swept
 from regionscope.geometry.tournaments import Bracket
 from regionscope.machine import GB, points_at_once, return_freed_memory
 from regionscope.progress import tqdm
-from regionscope.tracing.network import Network
+from regionscope.tracing.network import Network, kept_with
 from regionscope.types import Indices, Words
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ BAR = "{l_bar}{bar}| {n:.0f}/{total} [{elapsed}<{remaining}, {rate_fmt}{postfix}
 
 
 @dataclass
-class CellBlock:
+class _CellBlock:
     """Cells that go through the network together: up to which site they are cut, and their share of all cells.
 
     It is `advanced` if it has the values that enter the next site.
@@ -57,7 +57,7 @@ class CellBlock:
     def nbytes(self) -> int:
         return self.swept.nbytes + int(self.cells.nbytes)
 
-    def split(self, parts: int, rounds: int = 0) -> "list[CellBlock]":
+    def split(self, parts: int, rounds: int = 0) -> "list[_CellBlock]":
         """The same cells in about so many blocks; none if they cannot be split.
 
         So many rounds of a tournament have cut them, which may join those again that were one cell before it.
@@ -68,7 +68,7 @@ class CellBlock:
         if not share.any():
             return []
         return [
-            CellBlock(
+            _CellBlock(
                 part,
                 self.swept.part(vertices, cells, advanced=self.advanced),
                 self.site,
@@ -105,7 +105,7 @@ def sweep(
     swept = Swept(net, cells.start(), boundaries, certified, exactly, in_rows(net, boundaries))
     swept.judge.constants = Still(*cells.exact_points(), swept.still) if swept.still is not None else None
     bar = tqdm(total=len(boundaries), desc="cutting", unit="site", bar_format=BAR, disable=not show_progress)
-    waiting, done = [CellBlock(cells, swept)], Finished()
+    waiting, done = [_CellBlock(cells, swept)], _Finished()
     while waiting:
         block = waiting.pop()
         bases_waiting = [b.swept.summed.basis for b in waiting if b.swept.summed is not None]
@@ -131,13 +131,13 @@ def sweep(
     return swept
 
 
-class Finished:
+class _Finished:
     """What is kept of blocks that all sites have cut, in files."""
 
     def __init__(self) -> None:
         self.pieces, self.patterns, self.outputs, self.cells = Spilled(), Spilled(), Spilled(), 0
 
-    def keep(self, block: CellBlock) -> int:
+    def keep(self, block: _CellBlock) -> int:
         """Keep a block; returns how many bytes of it will be in memory when all are joined."""
         cells, swept = block.cells, block.swept
         own = np.flatnonzero(cells.own())
@@ -151,8 +151,8 @@ class Finished:
 
 
 def _parts_left(
-    block: CellBlock, way: Way, budget: Budget, most: int, bar: Any, check: Callable[[], None]
-) -> list[CellBlock]:
+    block: _CellBlock, way: Way, budget: Budget, most: int, bar: Any, check: Callable[[], None]
+) -> list[_CellBlock]:
     """Take a block through all sites that have not cut it yet; or return its parts if it is too large."""
     swept, cells = block.swept, block.cells
     boundaries = swept.boundaries
@@ -170,7 +170,7 @@ def _parts_left(
             swept.advance(part, known, boundaries[number - 1].site if number else None, law)
             swept.tell_slope(cells, part, law, number)
             block.advanced = True
-        for _ in range(site.count + 1):  # passes
+        while True:  # passes
             cut, following = swept.look(part, law, site, known == (0,))
             more, each = 0 if budget.memory is None else cells.room_needed(cut), swept.vertex_bytes
             size = (swept.vertices + more) * each
@@ -209,7 +209,7 @@ def _parts_left(
     return []
 
 
-def _cut_within(block: CellBlock, cut: Cut, most: int, budget: Budget, each: int, size: int) -> Outcome:
+def _cut_within(block: _CellBlock, cut: Cut, most: int, budget: Budget, each: int, size: int) -> Outcome:
     """Cut a block by a site, unless that makes more cells than are allowed, or than there is room for at `each`.
 
     It becomes at most so many bytes in `size`.
@@ -243,7 +243,7 @@ def _rounds_before(number: int, boundaries: Sequence[Boundaries]) -> int:
 
 def in_rows(net: Network, boundaries: Sequence[Boundaries] | None = None) -> bool:
     """Whether one plane is carried through these sites of a frozen network, or all, as sums of rows."""
-    sites = numbered(net.sites) if boundaries is None else boundaries
+    sites = boundaries_of(net.sites) if boundaries is None else boundaries
     return bases.fits(route(net, sites), sites)
 
 
@@ -251,7 +251,7 @@ def _boundaries(net: Network, up_to_layer: int | None) -> list[Boundaries]:
     """The boundaries of the sites to cut by."""
     if up_to_layer is not None and not 1 <= up_to_layer <= net.layers:
         raise ValueError(f"up_to_layer must be from 1 to {net.layers}, got {up_to_layer}")
-    return [b for b in numbered(net.sites) if up_to_layer is None or b.site.layer <= up_to_layer]
+    return [b for b in boundaries_of(net.sites) if up_to_layer is None or b.site.layer <= up_to_layer]
 
 
 def _is_last_round(boundaries: Boundaries, all_of_them: list[Boundaries]) -> bool:
@@ -312,12 +312,12 @@ def _place_exactly(cells: Complex, swept: Swept) -> None:
 
 def exact(net: Network) -> Network:
     """A float64 copy of a network whose regions can be found exactly; otherwise an error. Of such a copy, itself."""
-    if "_exact" in vars(net):  # no second copy: what sweeps have found out about the first is kept with it
+    if kept_with(net, exact, lambda: False):  # no second copy: the first has what sweeps have found out about it
         return net
     if not net.piecewise_linear:
         smooth = sorted({site.kind for site in net.sites if site.smooth})
         what = f" ({', '.join(smooth)})" if smooth else ""
         raise ValueError(f"the network is not piecewise linear{what}: it has no linear regions to find exactly")
     copy = net.frozen()
-    vars(copy)["_exact"] = True
+    kept_with(copy, exact, lambda: True)
     return copy

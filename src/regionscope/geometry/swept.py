@@ -2,19 +2,16 @@
 
 import copy
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regionscope.geometry import kernels, settling, traversals
 from regionscope.geometry.adjoints import Adjoints
 from regionscope.geometry.bases import Basis
 from regionscope.geometry.complexes import Complex, Cut, Outcome, Start
+from regionscope.geometry.evaluation import fill_tables, part_outputs
 from regionscope.geometry.laws import Law, route
 from regionscope.geometry.lineage import Among, Lineage
 from regionscope.geometry.patterns import Boundaries, PatternTable, columns_of, packed_bits
@@ -34,16 +31,14 @@ from regionscope.geometry.predicates import (
     words,
 )
 from regionscope.geometry.rounding import Spread
-from regionscope.geometry.rows import ENTRIES_AT_ONCE, SMALL, Rows, enlarged, usual_room
+from regionscope.geometry.rows import SMALL, Rows, larger_copy, usual_room
 from regionscope.geometry.settling import Judge
 from regionscope.geometry.slopes import followed_slopes, told_slope
 from regionscope.geometry.standings import Standings
 from regionscope.geometry.summed import Summed
-from regionscope.machine import points_at_once, threads_for
-from regionscope.tracing.lifting import lifted, lifted_into
-from regionscope.tracing.network import Network, Site, as_rows
+from regionscope.machine import threads_for
+from regionscope.tracing.network import Network, Site
 from regionscope.tracing.program import Program
-from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats, Indices, Words
 
 GROWN = 16.0  # by so much a bound on slopes may grow before they are looked at
@@ -137,7 +132,7 @@ class Swept:
             rows.make_room(self.vertices, width)
         sources = [rows.table(self.vertices, width) for rows, width in zip(old, before, strict=True)]
         targets = [rows.table(self.vertices, width) for rows, width in zip(made, widths, strict=True)]
-        _fill(targets, part, known, sources, backwards)
+        fill_tables(targets, part, known, sources, backwards)
         for rows, width in zip(made, widths, strict=True):
             rows.width = width
         self.state = made
@@ -149,7 +144,7 @@ class Swept:
             self.outputs = basis.values(weights)
         else:
             self.outputs = np.empty((self.vertices, math.prod(part.shapes[part.outputs[0]])))
-            _fill([self.outputs], part, known, [rows.table(self.vertices) for rows in self.state])
+            fill_tables([self.outputs], part, known, [rows.table(self.vertices) for rows in self.state])
 
     def _advance_rows(
         self, summed: Summed, part: Program, known: tuple[int, ...], behind: Site | None, law: Law | None
@@ -199,7 +194,7 @@ class Swept:
         if law.unknown is not None:  # only values themselves say how large errors are
             self.doubt[:, NORM] = np.maximum(self.doubt[:, NORM], np.linalg.norm(values, axis=1))
         room = usual_room(n)
-        self.doubt = enlarged(self.doubt, room)
+        self.doubt = larger_copy(self.doubt, room)
         vertices = kernels.Vertices(
             values=values,
             above=np.empty((room, width), np.uint64),
@@ -262,7 +257,7 @@ class Swept:
         x = np.zeros((1 + groups * each, self._directions.shape[2]))
         x[1:] = self._directions.flatten(0, 1)
         with threads_for(len(x) * part.held_entries):
-            made = [value.numpy() for value in _part_outputs(part, (0,), [x])]
+            made = [value.numpy() for value in part_outputs(part, (0,), [x])]
         steps = [(m[1:] - m[0]).reshape(groups, each, m.shape[1]) for m in made]
         slopes = np.linalg.norm(steps[0], axis=1).max(axis=0, initial=0.0)  # of each unit
         rounding = [2 * (m.noise[0] + m.floor[0]) + ORTHONORMAL for m in (law.row, law.state)]
@@ -374,7 +369,7 @@ class Swept:
             later = {b.site.name for b in self.boundaries if b.first > cut.boundaries.first}
             self._standings = self._standings.after(cut, n, list(self.judge.tournaments.values()), later)
         if not whole or self._moved is not None:
-            moved = np.zeros(n) if self._moved is None else enlarged(self._moved, n)
+            moved = np.zeros(n) if self._moved is None else larger_copy(self._moved, n)
             traversals.inherit_largest(moved, self.vertices, cut.vertices.parents)
             cut.vertices.doubt[:n, MOVED] += moved
             self._moved = None if whole else cut.vertices.doubt[:n, MOVED].copy()
@@ -413,49 +408,3 @@ def _input_with_nan(net: Network, start: Start) -> Floats | None:
     if start.moving is None or start.moving.all() or not COMPARISONS.isdisjoint(s.name for s in net.program.steps):
         return None
     return np.asarray(torch.where(start.moving, torch.nan, start.points[:1]).numpy())
-
-
-def _fill(
-    targets: Sequence[Floats], part: Program, known: tuple[int, ...], state: Sequence[Floats], backwards: bool = False
-) -> None:
-    """Write the outputs of a part of the network into tables, a limited number of vertices at a time.
-
-    What they are made of is written over.
-    """
-    vertices, widths = len(targets[0]), [rows.shape[1] for rows in (*state, *targets)]
-    at_once = points_at_once(max(1, *(rows.shape[1] for rows in state)), floats=ENTRIES_AT_ONCE)
-    starts = range(0, vertices, at_once)
-    apart = not any(np.may_share_memory(targets[0], rows) for rows in state)
-    with threads_for(vertices * (sum(widths) + part.held_entries)):
-        for start in reversed(starts) if backwards else starts:
-            some = slice(start, min(start + at_once, vertices))
-            into = [torch.from_numpy(target[some]) for target in targets]
-            made = _part_outputs(part, known, [s[some] for s in state], into[0] if apart else None)
-            for target, result in zip(into, made, strict=True):
-                if target.data_ptr() != result.data_ptr():
-                    target.copy_(result)  # on all cores
-
-
-def _part_outputs(
-    part: Program, known: tuple[int, ...], state: Sequence[Floats], into: Tensor | None = None
-) -> list[Tensor]:
-    """The outputs of a part of the network, as rows, given rows of the values that it knows; none of them shared.
-
-    The first may be put `into` memory that is there. What nothing but a ReLU reads is written over by it: memory that
-    is fetched anew takes longer than its work.
-    """
-    given = [torch.from_numpy(rows) for rows in state]
-    values = {v: rows.view(rows.shape[0], *part.shapes[v]) for v, rows in zip(known, given, strict=True)}
-    used = {rows.untyped_storage().data_ptr() for rows in given}
-    readers = Counter(v for step in part.steps for v in step.used)
-
-    def act(step: Step, values: Mapping[int, Any], shapes: Mapping[int, tuple[int, ...]]) -> list[Any]:
-        entering = step.named["self"].index if step.name == "relu" else None
-        if entering in known and readers[entering] == 1 and entering in step.done_with:
-            return [values[entering].relu_()]
-        if into is not None and step.results[0] == part.outputs[0]:
-            return lifted_into(step, values, shapes, into) or lifted(step, values, shapes)
-        return lifted(step, values, shapes)
-
-    made = [as_rows(value) for value in part.resume(values, act=act)]
-    return [rows.clone() if rows.untyped_storage().data_ptr() in used else rows for rows in made]

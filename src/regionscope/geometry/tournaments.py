@@ -28,7 +28,7 @@ from regionscope.types import Bools, Indices, Ints, Words
 
 
 @dataclass(frozen=True)
-class Matches:
+class _Matches:
     """The matches of a round: the slots that its two competitors are in, and whether the larger of them wins.
 
     Slots are the positions in what enters the tournament, then the winners of its matches, round by round; `slots` are
@@ -54,7 +54,7 @@ class Bracket:
     program: Program
     told: Step
     arranged: Program
-    entrants: "Entrants | None"
+    entrants: "_Entrants | None"
 
     @property
     def positions(self) -> int:
@@ -63,7 +63,7 @@ class Bracket:
 
     @property
     def slots(self) -> int:
-        """How many there are, see `Matches`."""
+        """How many there are, see `_Matches`."""
         return self.positions + sum(site.units for site in self.rounds)
 
     @cached_property
@@ -81,14 +81,14 @@ class Bracket:
         return among.gather(-1, winners.reshape(len(among), among.shape[1], -1)).flatten(1)
 
     @cached_property
-    def matches(self) -> dict[str, Matches]:
+    def matches(self) -> dict[str, _Matches]:
         """Who meets whom in each round, by its name: other steps only arrange competitors."""
         return self._drawn[0]
 
     @cached_property
-    def _drawn(self) -> tuple[dict[str, Matches], Indices]:
+    def _drawn(self) -> tuple[dict[str, _Matches], Indices]:
         """The matches, and the slots of the winners: the program is run with slots in the place of values."""
-        leaving, found = {site.exit: site for site in self.rounds}, dict[str, Matches]()
+        leaving, found = {site.exit: site for site in self.rounds}, dict[str, _Matches]()
 
         def act(step: Step, values: Mapping[int, Tensor], shapes: Mapping[int, tuple[int, ...]]) -> list[Tensor]:
             if step.results[0] not in leaving:
@@ -97,7 +97,7 @@ class Bracket:
             pair = [values[step.named[name].index] for name in ("self", "other")]
             first, second = (as_rows(p)[0].to(torch.int32).numpy() for p in pair)
             slots, larger = slice(start, start + site.units), PAIRWISE[step.name] == "maximum"
-            found[site.name] = Matches(first, second, larger, slots)
+            found[site.name] = _Matches(first, second, larger, slots)
             return [torch.arange(start, start + site.units).reshape(pair[0].shape)]
 
         start = torch.arange(self.positions).reshape(1, *self.program.shapes[self.source])
@@ -127,12 +127,12 @@ class Bracket:
         """
         told = np.empty((len(known), self.slots), np.int32)
         told[:, : self.positions] = known
-        for earlier, m in self.matches.items():
-            if earlier == name:
-                break
+        names = list(self.matches)
+        for earlier in names[: names.index(name)]:
+            m = self.matches[earlier]
             over, under = sides[earlier] if m.larger else reversed(sides[earlier])
             traversals.play_constants(told, m.slots.start, over, under, m.first, m.second)
-        first, second = told[:, m.first], told[:, m.second]
+        first, second = told[:, self.matches[name].first], told[:, self.matches[name].second]
         return np.asarray((first >= 0) & (first == second))
 
     @property
@@ -148,7 +148,7 @@ class Bracket:
 
 
 @dataclass(frozen=True)
-class Entrants:
+class _Entrants:
     """Competitors that leave a site: `units` is the one at each position, `constants` numbers what its pieces are.
 
     Pieces with the same number are the same constant, those with -1 are none.
@@ -168,7 +168,7 @@ class Entrants:
         return self.constants[pieces.flatten(1).long()][:, self.units]
 
 
-def entrants(net: Network, source: int) -> Entrants | None:
+def entrants(net: Network, source: int) -> _Entrants | None:
     """What is known of the entries of a value, if they are those that leave a site."""
     for site in net.sites:
         way = between(net.program, site.exit, source)
@@ -179,7 +179,7 @@ def entrants(net: Network, source: int) -> Entrants | None:
             numbers = [-1 if c is None else constants.index(c) for c in constants]
             shape = net.program.shapes[site.exit]
             (units,) = way.resume({site.exit: torch.arange(math.prod(shape)).reshape(1, *shape)})
-            return Entrants(site, units.flatten(), torch.tensor(numbers))
+            return _Entrants(site, units.flatten(), torch.tensor(numbers))
     return None
 
 

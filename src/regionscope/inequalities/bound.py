@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -17,6 +17,13 @@ Statistic = Callable[[Means], Any]
 
 STANDARD_ERRORS = 3.0  # a difference beyond so many is taken as real
 ROUNDING = 1e-9  # of the larger side; all is computed in float64
+
+
+class Reference(NamedTuple):
+    """Where an inequality stands, "LC Prop. 8", and which part of it, "14"; the only one is not named."""
+
+    source: str
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class Bound(Facts):
     """
 
     name: str
-    reference: str  # the paper, the statement, and which of its parts: "LC Prop. 8 (14)"
+    source: str  # the paper and the statement: "LC Prop. 8"
     printed: bool
     left: float
     right: float
@@ -45,11 +52,12 @@ class Bound(Facts):
     terms: dict[str, Term] = field(default_factory=dict)
     note: str = ""
     restated: bool = False  # valid for other means than the paper's: no correction of what it prints
+    part: str = ""  # of the statement: "14"
 
     @property
-    def source(self) -> str:
-        """Where it stands: "LC Prop. 8"."""
-        return self.reference.split(" (")[0]
+    def reference(self) -> str:
+        """Where it stands: "LC Prop. 8 (14)"."""
+        return f"{self.source} ({self.part})" if self.part else self.source
 
     @property
     def kind(self) -> str:
@@ -146,7 +154,7 @@ class Samples:
 
 
 def inequality(
-    samples: Samples, name: str, reference: str, *, printed: bool, left: Statistic, right: Statistic,
+    samples: Samples, name: str, reference: Reference, *, printed: bool, left: Statistic, right: Statistic,
     terms: dict[str, Statistic | float], note: str = "", judged: bool = True, size: Statistic | None = None,
     restated: bool = False,
 ) -> Bound:  # fmt: skip
@@ -162,7 +170,8 @@ def inequality(
     }  # fmt: skip
     error = standard_errors(samples.rows) * margin.stderr
     holds = verdict(low, high, error, float(size(samples.means)) if size else 0.0) if judged else None
-    return Bound(name, reference, printed, low, high, holds, margin.stderr, found, note, restated)
+    at, part = reference
+    return Bound(name, at, printed, low, high, holds, margin.stderr, found, note, restated, part)
 
 
 @lru_cache
@@ -187,6 +196,7 @@ def verdict(left: float, right: float, error: float, size: float = 0.0) -> bool 
     return False if right - left < -error - slack else None
 
 
-def unavailable_inequality(name: str, reference: str, printed: bool, why: str) -> Bound:
+def unavailable_inequality(name: str, reference: Reference, printed: bool, why: str) -> Bound:
     """An inequality that cannot be worked out on this network."""
-    return Bound(name, reference, printed, math.nan, math.nan, None, math.nan, {}, f"not available: {why}")
+    note = f"not available: {why}"
+    return Bound(name, reference.source, printed, math.nan, math.nan, None, math.nan, note=note, part=reference.part)

@@ -8,15 +8,17 @@ import torch
 from torch import Tensor
 
 from regionscope.inequalities import complexity_bounds, norm_bounds, region_bounds
-from regionscope.inequalities.bound import Bound, Bounds, Samples, inequality
+from regionscope.inequalities.bound import Bound, Bounds, Reference, Samples, inequality
 from regionscope.inequalities.chains import chain_of
 from regionscope.inequalities.constants import KINDS, constants_of
 from regionscope.inequalities.representation import balanced_cost
 from regionscope.inequalities.sampling import measured_samples
 from regionscope.inequalities.univariate import univariate_certificate
+from regionscope.measures.table import BOUNDS_DEFAULTS
+from regionscope.points import as_array
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.types import Data, Model
+from regionscope.types import Data, Model, Numbers
 
 OF_COMPLEXITY = (
     complexity_bounds.gradient_constant,
@@ -32,9 +34,10 @@ OF_COMPLEXITY = (
 
 @torch.inference_mode(False)  # it differentiates wherever it is called
 def bounds(
-    model: Model | Network, data: Data, *, sigma: float = 0.05, eta: float | None = None, eps: float = 0.1,
-    draws: int = 4, constants_from: str = "product", generator: torch.Generator | None = None,
-    batch_size: int | None = None, show_progress: bool = False,
+    model: Model | Network, data: Data, *, sigma: float = BOUNDS_DEFAULTS["sigma"],
+    eta: float | None = BOUNDS_DEFAULTS["eta"], eps: float = BOUNDS_DEFAULTS["eps"],
+    draws: int = BOUNDS_DEFAULTS["draws"], constants_from: str = BOUNDS_DEFAULTS["constants_from"],
+    generator: torch.Generator | None = None, batch_size: int | None = None, show_progress: bool = False,
 ) -> list[Bound]:  # fmt: skip
     """The inequalities of LC and HR on a network, each as printed and as it holds: left, right, terms, verdict.
 
@@ -51,10 +54,8 @@ def bounds(
     >>> [b.holds for b in bounds(model, torch.zeros(2, 1)) if b.reference == "LC Thm 5 (11)"]  # printed, valid
     [False, True]
     """
-    eta = sigma if eta is None else eta
-    for name, value in (("sigma", sigma), ("eta", eta), ("eps", eps)):
-        if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{name} must be positive, got {value}")
+    told = {"sigma": sigma, "eta": sigma if eta is None else eta, "eps": eps}
+    sigma, eta, eps = (_one_positive(name, value) for name, value in told.items())
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
     if constants_from not in KINDS:
@@ -81,6 +82,16 @@ def bounds(
     return Bounds(found)
 
 
+def _one_positive(name: str, value: Numbers) -> float:
+    """A number, alone or in an array, if it is positive."""
+    given = as_array(value)
+    if given.size != 1:
+        raise ValueError(f"{name} must be one number for all layers, got {given.size}")
+    if not 0 < given.item() < math.inf:
+        raise ValueError(f"{name} must be positive, got {given.item()}")
+    return given.item()
+
+
 def _certificate_row(net: Network, points: Tensor) -> Bound:
     """LC Prop. 6 at all points: certified radius <= distance to the nearest adversarial point. It holds as printed."""
     heights, edges = np.histogram(points.cpu().numpy(), bins="sqrt", density=True)
@@ -89,7 +100,7 @@ def _certificate_row(net: Network, points: Tensor) -> Bound:
     true = np.minimum(found.distance, high - low)  # beyond the domain nothing is claimed
     samples = Samples({"certified": found.certified, "true": true}, {})
     row = inequality(
-        samples, "certified radius of a univariate network", "LC Prop. 6", printed=True,
+        samples, "certified radius of a univariate network", Reference("LC Prop. 6"), printed=True,
         left=lambda m: m["certified"], right=lambda m: m["true"], judged=False,
         terms={"TV": found.total_variation, "margin": float(found.margin.mean()), "tightness": found.tightness},
     )  # fmt: skip

@@ -16,7 +16,7 @@ AT_ONCE = 256  # columns
 
 
 @dataclass(frozen=True, eq=False)
-class AffineMap:
+class _AffineMap:
     """A map x -> A x + c of a chain: the whole of a convolution, batch norm, pooling and so on in one."""
 
     matrix: Tensor | None  # (out, in), or None if it is too large
@@ -42,7 +42,7 @@ class AffineMap:
 class AffineChain:
     """Affine maps 1..H+1 with H activations between them; `slopes` (pieces, units) of each activation."""
 
-    maps: tuple[AffineMap, ...]
+    maps: tuple[_AffineMap, ...]
     slopes: tuple[Tensor, ...]
     breakpoints: tuple[tuple[float, ...], ...]
 
@@ -79,7 +79,7 @@ def chain_of(net: Network) -> AffineChain | None:
     )
 
 
-def _affine(part: Program, source: int, device: torch.device) -> AffineMap:
+def _affine(part: Program, source: int, device: torch.device) -> _AffineMap:
     """The affine map of a part of a program, by its values at 0 and at the unit vectors."""
     shape = part.shapes[source]
     inputs = math.prod(shape)
@@ -107,7 +107,7 @@ def _affine(part: Program, source: int, device: torch.device) -> AffineMap:
         norm = min(math.sqrt(largest_column * float(row_sums.max())), frobenius)
     floats = [c for c in part.constants.values() if isinstance(c, Tensor) and c.is_floating_point()]
     size = math.sqrt(sum(float(c.square().sum()) for c in floats))
-    return AffineMap(
+    return _AffineMap(
         matrix, offset, norm, exact, frobenius, row_squares.sqrt(), sum(c.numel() for c in floats), size
     )  # fmt: skip
 

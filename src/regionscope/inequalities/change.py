@@ -5,12 +5,11 @@ import math
 import numpy as np
 import torch
 
-from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, inequality
+from regionscope.inequalities.bound import Bound, Means, Reference, Samples, Statistic, inequality
 from regionscope.inequalities.chains import AffineChain, chain_of
 from regionscope.measures.complexity import local_complexity
-from regionscope.points import all_points
+from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
-from regionscope.tracing.trace import as_network
 from regionscope.types import Data, Floats, Model
 
 
@@ -33,14 +32,14 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
     >>> [bound.holds for bound in complexity_change(before, after, torch.zeros(2, 1), sigma=1.0)]
     [False, True]
     """
-    points = all_points(data)
-    nets = [as_network(model, points[:1]) for model in (before, after)]
-    points = points.to(torch.float64)
+    first, points = network_and_points(before, data)
+    second, _ = network_and_points(after, points)
+    nets, points = [first.frozen(), second.frozen()], points.double()
     chains = [_shallow_chain(net) for net in nets]
     a, b = (chain.maps[0] for chain in chains)
     if a.offset.shape != b.offset.shape:
         raise ValueError("the two networks have different widths; compare checkpoints of one network")
-    lc = [local_complexity(net.frozen(), points, sigma=sigma, good=False).per_point for net in nets]
+    lc = [local_complexity(net, points, sigma=sigma, good=False).per_point for net in nets]
     samples = Samples({"before": lc[0], "after": lc[1], "x": points.flatten(1).norm(dim=1).cpu().numpy()}, {})
     assert a.matrix is not None and b.matrix is not None
     dw, db = (b.matrix - a.matrix).norm(dim=1), (b.offset - a.offset).abs()
@@ -57,7 +56,7 @@ def complexity_change(before: Model | Network, after: Model | Network, data: Dat
         "|dtheta|": distance, "sum |dw_k|": float(dw.sum()), "sum |w_k||dw_k|": turned, "sum |w_k||dbeta_k|": moved,
         "n_1": len(w), "C_bias": flat,
     }  # fmt: skip
-    name, reference = "change of complexity", "LC Prop. 17"
+    name, reference = "change of complexity", Reference("LC Prop. 17")
     return [
         inequality(
             samples, name, reference, printed=True, left=change, right=lambda m: len(w) * distance * flat, terms=terms

@@ -11,7 +11,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from regionscope.inequalities.bound import Bound, Means, Samples, Statistic, inequality, unavailable_inequality
+from regionscope.inequalities.bound import (
+    Bound,
+    Means,
+    Reference,
+    Samples,
+    Statistic,
+    inequality,
+    unavailable_inequality,
+)
 from regionscope.inequalities.constants import Constants
 from regionscope.types import Floats
 
@@ -53,7 +61,7 @@ def upper_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
     """LC <= T C_bias S (LC Cor. 3, eq. 7): rho_i <= T C_bias and 1{good} <= 1. As printed T = 1, right for ReLU."""
     for printed, T in ((True, 1), (False, c.breakpoints)):
         yield inequality(
-            samples, "complexity by gradients", "LC Cor. 3 (7)", printed=printed, left=total("LC"),
+            samples, "complexity by gradients", Reference("LC Cor. 3", "7"), printed=printed, left=total("LC"),
             right=_times(T * c.bias, "slopes"),
             terms={"LC": total("LC"), "C_bias": c.bias, "T": T, "S": total("slopes")},
         )  # fmt: skip
@@ -71,7 +79,7 @@ def lower_by_gradients(c: Constants, samples: Samples) -> Iterator[Bound]:
     (z - b)^2 is not bounded by z^2 + b^2. With xi = c_eta C_grad sum_i E[z_i^2 + b_i^2]/eta^2, one unit z = -a with
     beta = a = 10 sigma and eta = 1.98 a has a left side more than 20 times its LC.
     """
-    name, reference = "complexity from below by gradients", "LC Cor. 3 (8)"
+    name, reference = "complexity from below by gradients", Reference("LC Cor. 3", "8")
     common: dict[str, Statistic | float] = {
         "LC": total("LC"), "S": total("slopes"), "c_eta": c.bias_eta, "C_bias": c.bias, "B": _mean("not good"),
     }  # fmt: skip
@@ -110,7 +118,7 @@ def upper_by_rank(c: Constants, samples: Samples) -> Iterator[Bound]:
     Printed: n_0 in place of sqrt(n_l), since Claim 2 bounds a sum over n_l rows by n_0 times its root mean square. One
     input, one layer of 200 units of weight 1 at x = 0: LC/(n_0 C_bias) = 200, right side sqrt(200) = 14.1.
     """
-    name, reference = "complexity by local rank", "LC Thm 5 (11)"
+    name, reference = "complexity by local rank", Reference("LC Thm 5", "11")
     ranks = _means_by_layer("rank", "LR", len(c.widths))
     yield from _rank_rows(c, samples, name, reference, "rank", c.eps, ranks)
 
@@ -120,13 +128,13 @@ def upper_by_exact_rank(c: Constants, samples: Samples) -> Iterator[Bound]:
 
     Printed: n_0 C_grad sum_l sqrt(LR_l); fails where eq. 11 does.
     """
-    name, reference = "complexity by exact local rank", "LC Cor. 14 (31)"
+    name, reference = "complexity by exact local rank", Reference("LC Cor. 14", "31")
     ranks = _means_by_layer("exact rank", "LR", len(c.widths))
     yield from _rank_rows(c, samples, name, reference, "exact rank", 0.0, ranks)
 
 
 def _rank_rows(
-    c: Constants, samples: Samples, name: str, reference: str, rank: str, eps: float,
+    c: Constants, samples: Samples, name: str, reference: Reference, rank: str, eps: float,
     ranks: dict[str, Statistic | float],
 ) -> Iterator[Bound]:  # fmt: skip
     C = c.printed_gradient
@@ -158,7 +166,7 @@ def rank_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
     """
     for printed, power in ((True, 2), (False, 1)):
         C = c.printed_gradient if printed else c.largest_gradient
-        name, reference = "local rank by complexity", "LC Thm 5 (12)"
+        name, reference = "local rank by complexity", Reference("LC Thm 5", "12")
         if C is None:
             yield unavailable_inequality(name, reference, True, NO_CHAIN)
             continue
@@ -197,7 +205,7 @@ def variation_by_complexity(c: Constants, samples: Samples) -> Iterator[Bound]:
     is 0 and every unit good. Read with L = H + 1 as in LC eq. 1, (13) fails for one unit already: a sum over H layers
     cannot give the factor L.
     """
-    name, reference, H = "variation by complexity", "LC Thm 7 (13)", len(c.widths)
+    name, reference, H = "variation by complexity", Reference("LC Thm 7", "13"), len(c.widths)
     common: dict[str, Statistic | float] = {
         "TV": _mean("TV"), "LC": total("LC"), "c_eta": c.bias_eta, "C_bias": c.bias, "B": _mean("not good"),
         "xi": _tail(c), "H": H,
@@ -232,7 +240,13 @@ def _ratio(a: float, b: float) -> float:
 def gradient_constant(c: Constants, samples: Samples) -> Iterator[Bound]:
     """Largest |grad z_i| met on the data <= C_grad (LC Cor. 13), printed max_l |W_l ... W_1|_op; see `constants_of`."""
     yield from _constant_rows(
-        samples, "largest gradient", "LC Cor. 13 (C_grad)", c.met_gradient, c.printed_gradient, c.largest_gradient, c
+        samples,
+        "largest gradient",
+        Reference("LC Cor. 13", "C_grad"),
+        c.met_gradient,
+        c.printed_gradient,
+        c.largest_gradient,
+        c,
     )
 
 
@@ -241,13 +255,19 @@ def lipschitz_constant(c: Constants, samples: Samples) -> Iterator[Bound]:
     bound = None if c.lipschitz is None else float(c.lipschitz.max())
     met = c.met_lipschitz
     yield from _constant_rows(
-        samples, "largest Lipschitz constant", "LC eq. 42 (C_l)", math.nan if met is None else met,
+        samples, "largest Lipschitz constant", Reference("LC eq. 42", "C_l"), math.nan if met is None else met,
         c.printed_lipschitz if met is not None else None, bound if met is not None else None, c,
     )  # fmt: skip
 
 
 def _constant_rows(
-    samples: Samples, name: str, reference: str, met: float, printed: float | None, valid: float | None, c: Constants
+    samples: Samples,
+    name: str,
+    reference: Reference,
+    met: float,
+    printed: float | None,
+    valid: float | None,
+    c: Constants,
 ) -> Iterator[Bound]:
     for is_printed, bound in ((True, printed), (False, valid)):
         if bound is None:

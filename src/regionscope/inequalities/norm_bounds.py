@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from regionscope.inequalities.bound import Bound, Samples, Statistic, inequality, unavailable_inequality
+from regionscope.inequalities.bound import Bound, Reference, Samples, Statistic, inequality, unavailable_inequality
 from regionscope.inequalities.complexity_bounds import NO_CHAIN, constant_side, total
 from regionscope.inequalities.constants import Constants
 from regionscope.types import Floats
@@ -23,7 +23,7 @@ def upper_by_norm(c: Constants, samples: Samples, cost: float | None) -> Iterato
     x -> relu(ax)/a is the same function for all a > 0, with R <= sqrt(2), but its LC at 0 is a C_bias. So no bound by R
     can hold. The right side here takes an upper bound on R, so that a violation is one for R too.
     """
-    name, reference = "complexity by the norm of the parameters", "LC Prop. 8 (14)"
+    name, reference = "complexity by the norm of the parameters", Reference("LC Prop. 8", "14")
     if c.frobenius is None or c.steepest is None:
         yield unavailable_inequality(name, reference, True, NO_CHAIN)
         yield unavailable_inequality(name, reference, False, NO_CHAIN)
@@ -62,10 +62,10 @@ def at_the_optimum(c: Constants, samples: Samples) -> Iterator[Bound]:
     rows = (
         (
             "complexity at the margin optimum",
-            "LC Prop. 9 (16)",
+            Reference("LC Prop. 9", "16"),
             "speaks of the optimum of (15) only, and inherits Prop. 8",
         ),
-        ("complexity and weight decay", "LC Cor. 10 (17)", "has no constants, and inherits Prop. 8"),
+        ("complexity and weight decay", Reference("LC Cor. 10", "17"), "has no constants, and inherits Prop. 8"),
     )
     if c.frobenius is None or c.norms is None:
         for name, reference, _ in rows:

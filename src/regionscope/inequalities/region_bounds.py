@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionscope.inequalities.bound import Bound, Samples, Statistic, inequality
+from regionscope.inequalities.bound import Bound, Reference, Samples, Statistic, inequality
 from regionscope.inequalities.complexity_bounds import constant_side, total
 from regionscope.inequalities.constants import Constants
 from regionscope.measures.expected import expected_line_regions
@@ -29,7 +29,7 @@ def regions_on_lines(
     samples = _line_samples(net, points, c, draws, generator)
     if samples is None:
         return
-    name, reference = "regions on a line", "HR Thm 1 (3)"
+    name, reference = "regions on a line", Reference("HR Thm 1", "3")
     terms: dict[str, Statistic | float] = {
         "length": lambda m: m["length"], "units": c.units, "T": c.breakpoints, "C_bias": c.bias,
         "regions per unit": lambda m: m["regions"] / c.units, "C_grad": c.largest_gradient,
@@ -74,7 +74,7 @@ def boundary_volume(c: Constants, samples: Samples) -> Iterator[Bound]:
 
     As restated, for the weights at hand: C_i >= |grad z_i| whatever the noise, added up unit by unit.
     """
-    name, reference = "boundary volume per volume", "HR Cor. 7 (k = 1)"
+    name, reference = "boundary volume per volume", Reference("HR Cor. 7", "k = 1")
     C, gradients = c.mean_gradient, float((c.widths * c.unit_gradient).sum())
     for printed, most, right in (
         (True, C, 2 * c.breakpoints * c.units * C * c.bias),
@@ -99,7 +99,7 @@ def distance_below(c: Constants, samples: Samples) -> Iterator[Bound]:
 
     Printed: c/(T C_grad C_bias units) with an unnamed c; shown for c = 1, without verdict.
     """
-    name, reference = "distance to the nearest boundary", "HR Cor. 8"
+    name, reference = "distance to the nearest boundary", Reference("HR Cor. 8")
     terms: dict[str, Statistic | float] = {
         "distance": lambda m: m["distance"], "S": total("slopes"), "C_bias": c.bias, "T": c.breakpoints,
         "units": c.units, "C_grad": c.largest_gradient,

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from regionscope.inequalities.chains import AffineChain, chain_of
+from regionscope.tables import Facts
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
 from regionscope.types import Floats, Model
@@ -15,8 +16,8 @@ HOMOGENEOUS = ("relu", "leaky_relu", "prelu")
 SWEEPS, SETTLED = 10_000, 1e-13
 
 
-@dataclass(frozen=True, eq=False)
-class RepresentationCost:
+@dataclass(frozen=True, eq=False, repr=False)
+class RepresentationCost(Facts):
     """`cost`, the least norm over positive rescalings of the units; `norm`, the norm of the parameters as they are.
 
     `imbalance` is, over all units, the sum of |in - out| over the sum of in + out, where in = |w_i|^2 + b_i^2 and out
@@ -32,6 +33,9 @@ class RepresentationCost:
     def ratio(self) -> float:
         """norm / cost: 1 if the network is balanced."""
         return self.norm / self.cost if self.cost else (np.inf if self.norm else 1.0)
+
+    def _facts(self) -> dict[str, object]:
+        return {name: f"{value:.4g}" for name, value in self.to_dict().items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The summary, ready for JSON."""

@@ -13,16 +13,13 @@ from regionscope.measures.complexity import gaussian
 from regionscope.measures.costs import LOOKS
 from regionscope.measures.directions import chosen_directions, tangent_floats
 from regionscope.measures.draws import Draws
-from regionscope.measures.good import (
-    good_as_it_stands,
-    standing,
-    usual_slopes,
-)
+from regionscope.measures.good import good_as_it_stands, standing_of, usual_slopes
 from regionscope.measures.pools import levels_at_breakpoints
 from regionscope.measures.rank import ranks
 from regionscope.measures.routes import Route
 from regionscope.progress import tqdm
 from regionscope.tracing.network import Network, piece
+from regionscope.types import Floats
 
 OUTPUTS = 64  # with more, the Lipschitz constants met on the data are left out
 AT_ONCE = 4096  # looks
@@ -39,7 +36,8 @@ def measured_samples(
     along = chosen_directions(net)
     along = along if along.exact else chosen_directions(net, "jacobian")
     route = Route(net, along, output=True)
-    parts: list[dict[str, Tensor]] = []
+    means: list[dict[str, Tensor]] = []  # (draws, n, ...)
+    most: list[dict[str, Tensor]] = []
     numbers = Draws(generator)
     with torch.no_grad():
         at_once = points_at_once(tangent_floats(net, along), batch_size)
@@ -48,20 +46,30 @@ def measured_samples(
             rounds = [
                 _one_draw(route, x, chain, sigma, eta, eps, number, numbers, spectrum_of) for number in range(draws)
             ]
-            part = {name: torch.stack([one[name] for one in rounds]) for name in rounds[0]}  # (draws, n, ...)
-            part["largest mean slope"] = part.pop("unit slopes").mean(dim=0, keepdim=True).amax(dim=2)
-            parts.append(part)
-    whole = {name: torch.cat([part[name] for part in parts], dim=1).double().cpu().numpy() for name in parts[0]}
-    largest = {name: whole.pop(name).max(axis=(0, 1)) for name in list(whole) if name.startswith("largest")}
+            means.append(_stacked([averaged for averaged, _, _ in rounds]))
+            most.append(_stacked([largest for _, largest, _ in rounds]))
+            slopes = torch.stack([s for _, _, s in rounds])  # (draws, n, units)
+            most[-1]["largest mean slope"] = slopes.mean(dim=0, keepdim=True).amax(dim=2)
     axis = 0 if len(points) > 1 else 1  # of a single point, every draw is a row
-    return Samples({name: np.asarray(column.mean(axis=axis)) for name, column in whole.items()}, largest)
+    columns = {name: np.asarray(column.mean(axis=axis)) for name, column in _joined(means).items()}
+    return Samples(columns, {name: values.max(axis=(0, 1)) for name, values in _joined(most).items()})
+
+
+def _stacked(rounds: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """One draw behind another, (draws, n, ...)."""
+    return {name: torch.stack([one[name] for one in rounds]) for name in rounds[0]}
+
+
+def _joined(parts: list[dict[str, Tensor]]) -> dict[str, Floats]:
+    """The points of all parts, in float64."""
+    return {name: torch.cat([part[name] for part in parts], dim=1).double().cpu().numpy() for name in parts[0]}
 
 
 def _one_draw(
     route: Route, x: Tensor, chain: AffineChain | None, sigma: float, eta: float, eps: float,
     number: int, numbers: Draws, spectrum_of: "_Spectra",
-) -> dict[str, Tensor]:  # fmt: skip
-    """Everything at points x for one draw of the noise: (n,), (n, layers), or (n, units)."""
+) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:  # fmt: skip
+    """At x for one draw of the noise: what has a mean, what has a largest, (n,) or (n, layers); slopes (n, units)."""
     net, n = route.net, len(x)
     noise = [sigma * numbers.normal((number, i), x, site.units) for i, site in enumerate(net.sites)]
     values: list[Tensor] = [x] * len(net.sites)
@@ -96,16 +104,17 @@ def _one_draw(
         "exact rank": torch.stack([ranks(spectrum, 0.0, False) for spectrum in spectra], dim=1).double(),
         "TV": torch.linalg.vector_norm(route.along.norms(out), dim=1),
         "distance": torch.where(s > 0, reach / s.clamp_min(1e-300), torch.inf).amin(dim=1),
+    }
+    largest = {
         "largest slope": s.amax(dim=1),
-        "unit slopes": s,
         "largest norm": torch.stack([spectrum[:, 0] for spectrum in spectra], dim=1),
     }
     if chain is not None:
         offsets = torch.cat([m.offset for m in chain.maps[:-1]])
         found["squares"] = (v - offsets).square().sum(dim=1)
         if chain.matrices is not None and len(chain.maps[-1].offset) <= OUTPUTS:
-            found["largest Lipschitz"] = _lipschitz_met(chain, noisy, n)
-    return found
+            largest["largest Lipschitz"] = _lipschitz_met(chain, noisy, n)
+    return found, largest, s
 
 
 def _lost_weights(
@@ -118,7 +127,7 @@ def _lost_weights(
     1/chance: unbiased. Weight and number are of the same units, so what is lost is at most the number times the most
     that a unit weighs, for every draw. Of several breakpoints a unit may be not good at some: it counts by their share.
     """
-    stand = standing(net, x, noise, usual_slopes(net))
+    stand = standing_of(net, x, noise, usual_slopes(net))
     lost, count = [], torch.zeros(len(x)).to(x)
     for site, mask, w, u in zip(net.sites, stand.masks, weights, uniform, strict=True):
         bad = (~mask)[:, None].to(w).expand_as(w)  # how many each stands for

@@ -7,13 +7,14 @@ import numpy as np
 import torch
 
 from regionscope.geometry.line_cells import line_cells
+from regionscope.tables import Facts
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Floats, Model
 
 
-@dataclass(frozen=True, eq=False)
-class UnivariateCertificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class UnivariateCertificate(Facts):
     """At every point: the radius that Prop. 6 certifies, and the distance to the nearest adversarial point."""
 
     points: Floats  # (n,)
@@ -34,6 +35,13 @@ class UnivariateCertificate:
         edge = np.minimum(self.points - self.domain[0], self.domain[1] - self.points)
         true = np.minimum(self.distance, edge)
         return float(np.mean(self.certified[true > 0] / true[true > 0])) if (true > 0).any() else 1.0
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "verdict": "holds" if self.holds else "violated", "points": len(self.points),
+            "certified": int((self.certified > 0).sum()), "mean radius": f"{self.certified.mean():.4g}",
+            "tightness": f"{self.tightness:.3g}", "total variation": f"{self.total_variation:.4g}",
+        }  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """The summary, ready for JSON."""

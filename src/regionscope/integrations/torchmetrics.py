@@ -8,14 +8,16 @@
 There is a class for every measure, with its name: LocalComplexity, LocalRank, TotalVariation and so on.
 """
 
+import math
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from regionscope.integrations import extra
+from regionscope.measures.draws import part_number
 from regionscope.measures.table import MEASURES, measure_named
-from regionscope.points import first_array
+from regionscope.points import as_tensor, first_array
 from regionscope.results import Estimate, wilson_interval
 from regionscope.tracing.network import Network
 from regionscope.tracing.undisturbed import evaluated
@@ -33,9 +35,10 @@ SYNCHRONISING = {
 class PointMetric(Metric):
     """A measure of the model at all points seen so far: `compute()` is the mean over them, `stderr` its error.
 
-    Takes the options of the measure, and those of every metric. Every update draws from the same `seed`, so all batches
-    share their directions, and neither their order nor the number of processes matters. The model stays yours: it is
-    no part of the metric's parameters or state, and clones of the metric share it.
+    Takes the options of the measure, and those of every metric. What is drawn at the points of a batch follows from the
+    `seed` and these points, so neither the order of batches nor the number of processes matters, and no batch has the
+    noise of another; what all points share, such as the directions of crossings, all batches share. The model stays
+    yours: it is no part of the metric's parameters or state, and clones of the metric share it.
     """
 
     measure: ClassVar[str]
@@ -44,13 +47,15 @@ class PointMetric(Metric):
     total: Tensor
     squares: Tensor
     count: Tensor
+    errors: Tensor  # at each point, summed; of one point it is all that is known
+    resolution: Tensor  # the same of errors that may be on one side at all points
 
     def __init__(self, model: Model | Network, *, seed: int = 0, **options: Any) -> None:
         super().__init__(**{name: options.pop(name) for name in SYNCHRONISING & options.keys()})
         MEASURES[self.measure].check(options)
         self.held, self.seed, self.options = _Borrowed(model), seed, options
-        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("squares", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        for sums in ("total", "squares", "errors", "resolution"):
+            self.add_state(sums, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("count", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
 
     def update(self, data: Any, labels: Array | None = None) -> None:
@@ -60,28 +65,33 @@ class PointMetric(Metric):
             points = first_array(data)
             points = points.clone() if isinstance(points, Tensor) else points
             classes = labels.clone() if isinstance(labels, Tensor) else labels
-            measure = MEASURES[self.measure]
-            found = measure.estimate(self.held.model, points, classes, seed=self.seed, **self.options)
+            measure, part = MEASURES[self.measure], part_number(as_tensor(points))
+            found = measure.estimate(self.held.model, points, classes, seed=self.seed, part=part, **self.options)
         if not isinstance(found, Estimate):
             raise TypeError(f"with these options {self.measure} gives several results; make a metric for each")
         self.total = self.total + found.per_point.sum()
         self.squares = self.squares + (found.per_point**2).sum()
         self.count = self.count + found.n
+        self.errors = self.errors + (math.nan if found.point_stderr is None else found.point_stderr.sum())
+        self.resolution = self.resolution + (0.0 if found.resolution is None else found.resolution.sum())
 
     def compute(self) -> Tensor:
         """The mean over all points, of all processes."""
-        mean = self.total / self.count
-        self.spread = ((self.squares / self.count - mean**2).clamp_min(0) / (self.count - 1)).sqrt()
-        if MEASURES[self.measure].share and self.count > 0:
-            low, high = wilson_interval(float(mean), int(self.count), 1.0)
-            self.spread = torch.full_like(mean, (high - low) / 2)
-        return mean
+        return self.total / self.count
 
     @property
     def stderr(self) -> Tensor:
-        """The standard error of the mean over points; NaN for a single point, unless it is a share of points."""
-        self.compute()
-        return self.spread
+        """The standard error of the mean over all points, of all processes: see `Estimate.stderr`."""
+        with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=self.sync_on_compute):
+            n, mean = self.count, self.total / self.count
+            if MEASURES[self.measure].share and n > 0:
+                low, high = wilson_interval(float(mean), int(n), 1.0)
+                return torch.full_like(mean, (high - low) / 2)
+            if n == 1:
+                return self.errors.clone()
+            return torch.hypot(
+                ((self.squares / n - mean**2).clamp_min(0) / (n - 1)).sqrt(), self.resolution / n
+            )  # fmt: skip
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
         """Add what another metric of this kind has seen."""

@@ -6,7 +6,7 @@ label's, or the cross-entropy. The lead keeps its slope where the softmax is sat
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -61,12 +61,17 @@ class Settings:
         if not self.bounds[0] < self.bounds[1]:
             raise ValueError(f"bounds must be (low, high) with low < high, got {self.bounds}")
 
-    def around(self, x: Tensor) -> "Ball":
-        return Ball(x, self.radius, self.norm, self.bounds)
+    def rounded(self, dtype: torch.dtype) -> "Settings":
+        """The same with the bounds as that dtype has them: points that are rounded to it keep to those."""
+        low, high = torch.tensor(self.bounds, dtype=torch.float64).to(dtype).tolist()
+        return replace(self, bounds=(low, high))
+
+    def around(self, x: Tensor) -> "_Ball":
+        return _Ball(x, self.radius, self.norm, self.bounds)
 
 
 @dataclass(frozen=True)
-class Ball:
+class _Ball:
     """All points within a radius of each of the centres (n, ...), in a norm, that keep to the bounds."""
 
     centres: Tensor
@@ -115,35 +120,42 @@ class Ball:
         return self.nearest(x + self.radius * step)
 
 
-@dataclass
-class Search:
-    """A search around some points; whoever leads it, the best place that it has looked at is kept."""
+@dataclass(frozen=True)
+class _Found:
+    """The best place (n, ...) of all that were looked at, and by how much the label's output leads there, (n,)."""
+
+    places: Tensor
+    leads: Tensor
+
+    @property
+    def all_wrong(self) -> bool:
+        """Whether a mistake has been found for every point."""
+        return bool((self.leads <= 0).all())
+
+    def or_better(self, p: Tensor, leads: Tensor) -> "_Found":
+        """The same with other places (n, ...), where the label's output leads by less there."""
+        better = leads < self.leads
+        return _Found(_rows_where(better, p, self.places), torch.where(better, leads, self.leads))
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What is climbed around some points."""
 
     outputs: Outputs
-    ball: Ball
+    ball: _Ball
     labels: Tensor
     targets: Tensor | None  # the output to aim at for each point; otherwise the largest but the label's
     loss: str
-    best: Tensor  # (n, ...)
-    lead: Tensor  # (n,) of the label's output there
 
-    @property
-    def done(self) -> bool:
-        """Whether a mistake has been found for every point."""
-        return bool((self.lead <= 0).all())
-
-    def look(self, p: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss (n,) and its gradient (n, ...) at one place for each point."""
+    def look(self, p: Tensor, found: _Found) -> tuple[Tensor, Tensor, _Found]:
+        """The loss (n,) and its gradient (n, ...) at one place for each point, and the best place with that one."""
         with torch.enable_grad():
             p = p.detach().requires_grad_()
             outputs = self.outputs(p)
             losses = self.losses(outputs)
         gradient, p = _gradient_of(losses, p), p.detach()
-        lead = label_leads(outputs.detach(), self.labels)
-        better = lead < self.lead
-        self.best = torch.where(better.view(_column(p)), p, self.best)
-        self.lead = torch.where(better, lead, self.lead)
-        return losses.detach(), gradient
+        return losses.detach(), gradient, found.or_better(p, label_leads(outputs.detach(), self.labels))
 
     def losses(self, outputs: Tensor) -> Tensor:
         """What is climbed, (n,)."""
@@ -154,23 +166,23 @@ class Search:
         return -_target_leads(outputs, self.labels, self.targets)
 
 
-def _pgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+def _pgd(search: _Search, found: _Found, start: Tensor, steps: int, step_size: float | None) -> _Found:
     """Projected gradient ascent with steps of one size (Madry et al. 2018), a quarter of the radius if not given."""
     size, p = step_size or search.ball.radius / 4, start
     for _ in range(steps):
-        _, gradient = search.look(p)
-        if search.done:
-            return
+        _, gradient, found = search.look(p, found)
+        if found.all_wrong:
+            return found
         p = search.ball.nearest(p + size * search.ball.uphill(gradient))
-    search.look(p)
+    return search.look(p, found)[-1]
 
 
-def _fgsm(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+def _fgsm(search: _Search, found: _Found, start: Tensor, steps: int, step_size: float | None) -> _Found:
     """One step of the whole radius (Goodfellow et al. 2015)."""
-    _pgd(search, start, 1, search.ball.radius)
+    return _pgd(search, found, start, 1, search.ball.radius)
 
 
-def _apgd(search: Search, start: Tensor, steps: int, step_size: float | None) -> None:
+def _apgd(search: _Search, found: _Found, start: Tensor, steps: int, step_size: float | None) -> _Found:
     """Ascent with momentum and steps that are halved where they gain too little (Croce & Hein 2020, Algorithm 1).
 
     At each checkpoint a point's step is halved, and it goes back to its best place, if the loss rose at fewer than 3/4
@@ -178,16 +190,16 @@ def _apgd(search: Search, start: Tensor, steps: int, step_size: float | None) ->
     """
     ball, p, before = search.ball, start, start
     size = torch.full(_column(p), step_size or 2 * ball.radius, dtype=p.dtype, device=p.device)
-    loss, gradient = search.look(p)
+    loss, gradient, found = search.look(p, found)
     top, top_place, top_gradient = loss, p, gradient
     last_top, last_check = top, 0
     halved, rises = torch.zeros_like(loss, dtype=torch.bool), torch.zeros_like(loss)
     for step in range(1, steps + 1):
-        if search.done:
-            return
+        if found.all_wrong:
+            break
         climb = ball.nearest(p + size * ball.uphill(gradient)) - p
         p, before = ball.nearest(p + (0.75 * climb + 0.25 * (p - before) if step > 1 else climb)), p
-        previous, (loss, gradient) = loss, search.look(p)
+        previous, (loss, gradient, found) = loss, search.look(p, found)
         rises, higher = rises + (loss > previous), loss > top
         top = torch.where(higher, loss, top)
         top_place, top_gradient = _rows_where(higher, p, top_place), _rows_where(higher, gradient, top_gradient)
@@ -197,6 +209,7 @@ def _apgd(search: Search, start: Tensor, steps: int, step_size: float | None) ->
             p, before = _rows_where(halved, top_place, p), _rows_where(halved, top_place, before)
             gradient = _rows_where(halved, top_gradient, gradient)
             last_top, last_check, rises = top, step, torch.zeros_like(rises)
+    return found
 
 
 def halving_steps(steps: int) -> set[int]:
@@ -209,38 +222,49 @@ def halving_steps(steps: int) -> set[int]:
     return found
 
 
-ATTACKS: dict[str, Callable[[Search, Tensor, int, float | None], None]] = {"pgd": _pgd, "apgd": _apgd, "fgsm": _fgsm}
+ATTACKS: dict[str, Callable[[_Search, _Found, Tensor, int, float | None], _Found]] = {
+    "pgd": _pgd, "apgd": _apgd, "fgsm": _fgsm
+}  # fmt: skip
 
 
-def worst_points(outputs: Outputs, x: Tensor, labels: Tensor, settings: Settings, numbers: Draws) -> Tensor:
+def search_starts(x: Tensor, settings: Settings, numbers: Draws) -> list[Tensor]:
+    """Where the searches around points (n, ...) start: the first at the points themselves, the others at random.
+
+    They are drawn for all points, needed or not: what a point gets does not depend on how it goes for others.
+    """
+    restarts = settings.restarts if settings.attack != "fgsm" else 1
+    return [x, *(settings.around(x).anywhere(numbers, number) for number in range(1, restarts))]
+
+
+def worst_points(
+    outputs: Outputs, x: Tensor, labels: Tensor, settings: Settings, starts: Sequence[Tensor]
+) -> Tensor:  # fmt: skip
     """For each point the place in its ball where the label's output leads by least, or is beaten, of all looked at.
 
-    The first search starts at the point itself, the others at random places. With the margin loss they aim, in turn,
-    at the class whose border is nearest to first order, at whichever is largest, at the second nearest, and so on.
+    There is a search from each of the starts (n, ...). With the margin loss they aim, in turn, at the class whose
+    border is nearest to first order, at whichever is largest, at the second nearest, and so on.
     """
-    best, lead = x.clone(), torch.full(labels.shape, math.inf, dtype=x.dtype, device=x.device)
+    best, leads = x.clone(), torch.full(labels.shape, math.inf, dtype=x.dtype, device=x.device)
     left = torch.arange(len(x), device=x.device)
     aims: list[Tensor | None] = [None]
     if settings.loss == "margin" and settings.attack != "fgsm":
         nearest, *others = _targets_by_distance(outputs, settings.around(x), labels)
         aims = [nearest, None, *others]
-    restarts = settings.restarts if settings.attack != "fgsm" else 1
-    # drawn for all, needed or not: what a point gets does not depend on how it goes for others
-    starts = [x, *(settings.around(x).anywhere(numbers, number) for number in range(1, restarts))]
     for number, start in enumerate(starts):
-        ball, aim = settings.around(x[left]), aims[number % len(aims)]
-        search = Search(
-            outputs, ball, labels[left], None if aim is None else aim[left], settings.loss, best[left], lead[left]
+        aim = aims[number % len(aims)]
+        search = _Search(
+            outputs, settings.around(x[left]), labels[left], None if aim is None else aim[left], settings.loss
         )
-        ATTACKS[settings.attack](search, start[left], settings.steps, settings.step_size)
-        best[left], lead[left] = search.best, search.lead
-        left = left[search.lead > 0]
+        before = _Found(best[left], leads[left])
+        found = ATTACKS[settings.attack](search, before, start[left], settings.steps, settings.step_size)
+        best[left], leads[left] = found.places, found.leads
+        left = left[found.leads > 0]
         if not len(left):
             break
     return best
 
 
-def _targets_by_distance(outputs: Outputs, ball: Ball, labels: Tensor) -> list[Tensor]:
+def _targets_by_distance(outputs: Outputs, ball: _Ball, labels: Tensor) -> list[Tensor]:
     """Other outputs (n,), first the one that overtakes the label's nearest to each centre if the slopes stay."""
     with torch.enable_grad():
         x = ball.centres.detach().requires_grad_()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from regionscope.measures.complexity import local_complexity
 from regionscope.measures.crossings import boundary_crossings
 from regionscope.measures.region_count import local_region_count
 from regionscope.results import Estimate
+from regionscope.tables import Facts
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
@@ -21,13 +23,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Facts):
     """The same points by three measures, and how alike they rank them."""
 
     measures: tuple[Estimate, ...]  # density, crossings, exact count
     rank_correlation: NDArray[np.float64]  # (3, 3), Spearman's; NaN if a measure is the same at all points
     p_values: NDArray[np.float64]  # (3, 3), of no correlation
+
+    def _facts(self) -> dict[str, object]:
+        pairs = combinations(range(len(self.measures)), 2)
+        names = [measure.name for measure in self.measures]
+        found = {f"{names[i]} and {names[j]}": f"{self.rank_correlation[i, j]:.3f}" for i, j in pairs}
+        return {"points": self.measures[0].n, **found}
 
     def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
         """A scatter plot of each pair; see `regionscope.plots.pairs`."""

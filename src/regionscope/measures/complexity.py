@@ -1,27 +1,33 @@
 """Local complexity: how much boundary lies around a point, when the biases are noisy."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import threshold
 
-from regionscope.machine import points_at_once
+from regionscope.machine import one_core_each, points_at_once
 from regionscope.measures.directions import Directions, chosen_directions, tangent_floats
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights, usual_slopes
 from regionscope.measures.penalties import drawn_once
 from regionscope.measures.routes import Route
 from regionscope.measures.switches import DenseChain, dense_chain
+from regionscope.points import as_array
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import check_bends, network_and_points, points_kept_at_once
 from regionscope.tracing.network import Network, Site
-from regionscope.types import Data, Model
+from regionscope.types import Data, Model, Numbers
 
+DRAWS, DIRECTIONS = 32, 32  # if not told, unless for a penalty in training
 ORDERED = 1024  # points that are put in order together
 FLOATS_AT_ONCE = 1 << 24  # of noise
+SPARE = 7.0  # of the exponents of a density: slopes that it is multiplied by may be so much smaller than 1
 JUDGED = 64  # points by which it is told whether few units switch
 
 
@@ -30,7 +36,7 @@ def local_complexity(
     model: Model | Network,
     data: Data,
     *,
-    sigma: float | Sequence[float] = 0.05,
+    sigma: Numbers = 0.05,
     draws: int | None = None,
     good: bool = True,
     weight_noise: bool = False,
@@ -78,11 +84,11 @@ def local_complexity(
                 net, points, scales, good=good, density=density, numbers=Draws(generator),
                 at_once=batch_size or len(points),
             )  # fmt: skip
-        estimate = _estimate_of(net, Densities(once[None], None, exact=False), density, differentiable)
+        estimate = _estimate_of(net, _Densities(once[None], None, exact=False), density, differentiable)
         return replace(estimate, drawn_together=True)
-    along = chosen_directions(net, method or "auto", 32 if directions is None else directions)
+    along = chosen_directions(net, method or "auto", DIRECTIONS if directions is None else directions)
     found = noisy_densities(
-        net, points, scales, along, draws=32 if draws is None else draws, good=good,
+        net, points, scales, along, draws=DRAWS if draws is None else draws, good=good,
         weight_noise=weight_noise, density=density, generator=generator, batch_size=batch_size, per_unit=per_unit,
         differentiable=differentiable, show_progress=show_progress,
     )  # fmt: skip
@@ -90,7 +96,7 @@ def local_complexity(
 
 
 @dataclass(frozen=True)
-class Densities:
+class _Densities:
     """What every layer adds at every point in every round of draws, and whether that has no error of its own."""
 
     layers: Tensor  # (rounds, n, layers)
@@ -102,7 +108,7 @@ def noisy_densities(
     net: Network, points: Tensor, scales: list[float], along: Directions, *, draws: int, good: bool,
     weight_noise: bool = False, density: bool = True, generator: torch.Generator | None = None,
     batch_size: int | None = None, per_unit: bool = False, differentiable: bool = False, show_progress: bool = False,
-) -> Densities:  # fmt: skip
+) -> _Densities:  # fmt: skip
     """|derivative along the directions| rho 1{good} of every unit at every point, for each draw of the noise."""
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
@@ -121,27 +127,27 @@ def noisy_densities(
         routes = _routes_of(net, along, scales, pairs, weight_noise, numbers)
         usual = {id(n): usual_slopes(n) for n in {id(r.net): r.net for r in routes}.values()} if good else {}
         bar = tqdm(total=len(points), desc="local complexity", disable=not show_progress)
-        for x in points.split(together):
-            rounds = _all_rounds(quick, x, scales, usual.get(id(net)), density, pairs, numbers) if quick else [
-                found
-                for group in _groups_of(routes, max(1, at_once // len(x)))
-                for found in _some_rounds(
-                    routes[group[0]], x, scales, usual.get(id(routes[group[0]].net)), density, antithetic, group,
-                    numbers, at_once,
-                )
-            ]  # fmt: skip
+
+        def tasks() -> Iterator[Callable[[], list[Tensor]]]:
+            for x in points.split(together):
+                if quick:  # noise is drawn in the order of points, whoever is done first
+                    drawn = [_noise_and_picks(net, x, scales, number, numbers) for number in range(pairs)]
+                    yield partial(_all_rounds, quick, x, drawn, scales, usual.get(id(net)), density)
+                else:
+                    how = scales, usual, density, antithetic, numbers, at_once
+                    yield partial(_rounds_in_groups, routes, x, *how)
+
+        for rounds in one_core_each(tasks()) if quick else (task() for task in tasks()):
             layers.append(torch.stack([net.by_layer(one) for one in rounds]))
             units += [torch.stack(rounds).mean(dim=0)] if per_unit else []
-            bar.update(len(x))
+            bar.update(len(rounds[0]))
         bar.close()
-    return Densities(
+    return _Densities(
         torch.cat(layers, dim=1), torch.cat(units) if per_unit else None, exact=along.exact and not sampled
     )
 
 
-def complexity_density(
-    model: Model | Network, points: Data, *, sigma: float | Sequence[float], **options: object
-) -> Estimate:
+def complexity_density(model: Model | Network, points: Data, *, sigma: Numbers, **options: object) -> Estimate:
     """The density f(x) of local complexity at each point (LC eq. 3): `per_point`, with `point_stderr` from the draws.
 
     The same as `local_complexity`, read point by point; takes the same options. Without a `generator` calls differ.
@@ -169,6 +175,18 @@ def _groups_of(routes: Sequence[Route], most: int) -> list[range]:
         else:
             groups.append(range(number, number + 1))
     return groups
+
+
+def _rounds_in_groups(
+    routes: Sequence[Route], x: Tensor, scales: list[float], usual: dict[int, list[Tensor]], density: bool,
+    antithetic: bool, numbers: Draws, at_once: int,
+) -> list[Tensor]:  # fmt: skip
+    """What every unit adds to f at points x, (n, units), in every round; as many rounds together as fit."""
+    found = []
+    for group in _groups_of(routes, max(1, at_once // len(x))):
+        route = routes[group[0]]
+        found += _some_rounds(route, x, scales, usual.get(id(route.net)), density, antithetic, group, numbers, at_once)
+    return found
 
 
 def _some_rounds(
@@ -204,15 +222,13 @@ def _some_rounds(
 def _all_rounds(
     quick: DenseChain,
     x: Tensor,
+    drawn: Sequence[tuple[list[Tensor], Tensor]],
     scales: list[float],
     usual: list[Tensor] | None,
     density: bool,
-    rounds: int,
-    numbers: Draws,
 ) -> list[Tensor]:
-    """The same for every round, where few units switch."""
-    net = quick.route.net
-    noises, uniform = zip(*(_noise_and_picks(net, x, scales, number, numbers) for number in range(rounds)), strict=True)
+    """The same for every round, each with its noise and picks, where few units switch."""
+    net, rounds, (noises, uniform) = quick.route.net, len(drawn), zip(*drawn, strict=True)
     one_side = [torch.stack(site) for site in zip(*noises, strict=True)]
     noise = [torch.cat([d, -d]) for d in one_side]  # (2 rounds, n, units)
     values = quick.values(x, noise)
@@ -279,22 +295,28 @@ def _slope_densities(slopes: Tensor, z: Tensor, site: Site, scale: float, densit
 
 
 def gaussian(z: Tensor, sigma: float) -> Tensor:
-    """The density of N(0, sigma^2) at z."""
-    return torch.exp(-0.5 * (z / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+    """The density of N(0, sigma^2) at z; 0 where it is so small that it could not be multiplied at full precision.
+
+    Processors take very long for such numbers, and many units are that far from their breakpoint.
+    """
+    least = math.log(torch.finfo(z.dtype).tiny) + SPARE
+    return threshold(-0.5 * (z / sigma) ** 2, least, -math.inf).exp() / (sigma * math.sqrt(2 * math.pi))
 
 
-def per_layer_scales(sigma: float | Sequence[float], net: Network) -> list[float]:
+def per_layer_scales(sigma: Numbers, net: Network) -> list[float]:
     """The standard deviation of the noise for each site."""
     check_bends(net)
-    layers = [float(s) for s in sigma] if isinstance(sigma, Sequence) else [float(sigma)] * net.layers
-    if len(layers) != net.layers:
-        raise ValueError(f"sigma must be one number or {net.layers}, one a layer; got {len(layers)}")
+    given = as_array(sigma)
+    if given.ndim and given.shape != (net.layers,):
+        told = given.size if given.ndim == 1 else f"shape {given.shape}"
+        raise ValueError(f"sigma must be one number or {net.layers}, one a layer; got {told}")
+    layers = np.broadcast_to(given, net.layers).tolist()
     if not all(s > 0 and math.isfinite(s) for s in layers):
         raise ValueError(f"sigma must be positive, got {sigma}")
     return [layers[site.layer - 1] for site in net.sites]
 
 
-def _estimate_of(net: Network, found: Densities, density: bool, differentiable: bool) -> Estimate:
+def _estimate_of(net: Network, found: _Densities, density: bool, differentiable: bool) -> Estimate:
     """Per point and per layer, with the errors that the rounds show."""
     layers = found.layers.mean(dim=0)
     totals = found.layers.detach().sum(dim=2)

@@ -20,6 +20,7 @@ from regionscope.measures.neighbourhoods import (
     shared_frame_of,
 )
 from regionscope.progress import tqdm
+from regionscope.tables import Facts
 from regionscope.tracing.given import network_and_points
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Floats, Model
@@ -30,7 +31,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Confirmation:
+class Confirmation(Facts):
     """Boundaries counted by crossings, met by exact geometry, and both, at each point and layer: (n, layers) each.
 
     `directions` is how many each neighbourhood has.
@@ -55,6 +56,12 @@ class Confirmation:
     def found_by_layer(self) -> Floats:
         """The same for each layer, (layers,)."""
         return np.array([_share(self.both[:, i], self.exact[:, i]) for i in range(self.exact.shape[1])])
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "points": len(self.counted), "crossings counted": f"{self.counted.sum():g}",
+            "confirmed": f"{self.confirmed:.1%}", "found of all": f"{self.found:.1%}",
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         return (

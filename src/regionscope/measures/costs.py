@@ -23,77 +23,77 @@ DOUBLE = 2.0  # times as long it takes in float64
 SPECTRUM = 8.0  # times the operations of a product that all singular values take as long as
 
 
-class Effort(NamedTuple):
+class _Effort(NamedTuple):
     """Forward passes of one point, and floating point operations of linear algebra beside them."""
 
     passes: float
     operations: float = 0.0
 
 
-CostFunction = Callable[[Network, Mapping[str, Any]], Effort]  # of all options that are in effect
+CostFunction = Callable[[Network, Mapping[str, Any]], _Effort]  # of all options that are in effect
 
 
-def complexity_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def complexity_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `local_complexity`: the tangents of every draw, and one unit a site looked at closely."""
     r = options["directions"] if _draws_directions(net, options) else _tangents(net)
     looks = LOOK * sum(not good_as_it_stands(net, site) for site in net.sites) if options["good"] else 0
-    return Effort(options["draws"] * (TANGENT * r + NOISE + looks))
+    return _Effort(options["draws"] * (TANGENT * r + NOISE + looks))
 
 
-def crossings_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def crossings_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `boundary_crossings`: the vertices of a neighbourhood."""
     directions = min(options["directions"], math.prod(net.input_shape))
-    return Effort(2.0 * directions + 1)
+    return _Effort(2.0 * directions + 1)
 
 
-def rank_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def rank_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `local_rank`: all tangents and a factorisation for each layer, or products with its Jacobian."""
     if _draws_directions(net, options):
-        return Effort(PRODUCT * options["directions"] * (net.layers + 1) / 2)
+        return _Effort(PRODUCT * options["directions"] * (net.layers + 1) / 2)
     r = _tangents(net)
     units = [sum(site.units for site in net.sites if site.layer == layer + 1) for layer in range(net.layers)]
-    return Effort(TANGENT * r, sum(2.0 * min(r, m) ** 2 * max(r, m) for m in units))
+    return _Effort(TANGENT * r, sum(2.0 * min(r, m) ** 2 * max(r, m) for m in units))
 
 
-def variation_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def variation_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `total_variation`: a gradient an output, or a combination of outputs, or the tangents."""
     outputs = 1 if options["target"] is not None else math.prod(net.output_shape)
     if options["method"] in ("random", "combinations"):
-        return Effort(2 + GRADIENT * options["directions"])
-    return Effort(2 + GRADIENT * min(outputs, affine_width(net)))
+        return _Effort(2 + GRADIENT * options["directions"])
+    return _Effort(2 + GRADIENT * min(outputs, affine_width(net)))
 
 
-def distance_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def distance_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `boundary_distance`: all tangents, and what may be rounding looked at again."""
-    return Effort(2.0 * TANGENT * _tangents(net))
+    return _Effort(2.0 * TANGENT * _tangents(net))
 
 
-def radius_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def radius_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `certified_radius`: the same in float64, with bounds on rounding."""
-    return Effort(4.0 * TANGENT * _tangents(net))
+    return _Effort(4.0 * TANGENT * _tangents(net))
 
 
-def good_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def good_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `good_units`: a pass and a gradient."""
-    return Effort(2 + GRADIENT)
+    return _Effort(2 + GRADIENT)
 
 
-def attack_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def attack_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `robust_accuracy`, at a point at which nothing succeeds."""
-    return Effort(2 + ATTACK * options["steps"] * options["restarts"])
+    return _Effort(2 + ATTACK * options["steps"] * options["restarts"])
 
 
-def regions_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def regions_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of `local_region_count`: the vertices of some hundred regions in float64; how many there are nobody knows."""
-    return Effort(1000.0)
+    return _Effort(1000.0)
 
 
-def bounds_effort(net: Network, options: Mapping[str, Any]) -> Effort:
+def bounds_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     """Of all inequalities, in float64: in every draw all tangents, the singular values of each layer, and looks."""
     r = _tangents(net)
     looks = LOOK * LOOKS * sum(not good_as_it_stands(net, site) for site in net.sites)
     passes, products = DOUBLE * (TANGENT * r + NOISE + looks), rank_effort(net, {"method": "jacobian"}).operations
-    return Effort(options["draws"] * passes, options["draws"] * SPECTRUM * products)
+    return _Effort(options["draws"] * passes, options["draws"] * SPECTRUM * products)
 
 
 def _draws_directions(net: Network, options: Mapping[str, Any]) -> bool:

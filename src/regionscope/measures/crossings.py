@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from regionscope.geometry.predicates import EPS
+from regionscope.machine import memory_told
 from regionscope.measures.deformation import Deformation, add_squares, graph_sizes
 from regionscope.measures.neighbourhoods import (
     Bundle,
@@ -21,12 +22,12 @@ from regionscope.measures.neighbourhoods import (
     shared_frame_of,
 )
 from regionscope.measures.noise import value_errors
-from regionscope.points import ARRAYS
+from regionscope.points import ARRAYS, as_array
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_batches
 from regionscope.tracing.network import Network, Site, as_rows
-from regionscope.types import Data, Floats, Model
+from regionscope.types import Array, Data, Floats, Model, Numbers
 
 WATCHED = 64  # the deformation is looked at for the first of every so many points
 ROUNDINGS = 64  # a unit that is nowhere larger than so many roundings of the largest values is looked at again
@@ -83,7 +84,7 @@ def boundary_crossings(
     frame: ArrayLike | None = ...,
     shared_frame: bool = ...,
     include_centre: bool = ...,
-    layers: Sequence[int] | None = ...,
+    layers: Sequence[int] | Array | None = ...,
     generator: torch.Generator | None = ...,
     batch_size: int | None = ...,
     allow_smooth: bool = ...,
@@ -94,12 +95,12 @@ def boundary_crossings(
     model: Model | Network,
     data: Data,
     *,
-    radius: Sequence[float],
+    radius: Sequence[float] | Array,
     directions: int = ...,
     frame: ArrayLike | None = ...,
     shared_frame: bool = ...,
     include_centre: bool = ...,
-    layers: Sequence[int] | None = ...,
+    layers: Sequence[int] | Array | None = ...,
     generator: torch.Generator | None = ...,
     batch_size: int | None = ...,
     allow_smooth: bool = ...,
@@ -109,12 +110,12 @@ def boundary_crossings(
     model: Model | Network,
     data: Data,
     *,
-    radius: float | Sequence[float],
+    radius: Numbers,
     directions: int = 25,
     frame: ArrayLike | None = None,
     shared_frame: bool = True,
     include_centre: bool = False,
-    layers: Sequence[int] | None = None,
+    layers: Sequence[int] | Array | None = None,
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
     allow_smooth: bool = False,
@@ -145,7 +146,7 @@ def boundary_crossings(
     >>> boundary_crossings(model, torch.tensor([[0.1, 0.1], [5.0, 5.0]]), radius=0.5, directions=2).per_point
     array([1., 0.])
     """
-    radii = [checked_radius(r) for r in np.atleast_1d(radius)]
+    radii = [checked_radius(r) for r in as_array(radius).ravel()]
     if not radii:
         raise ValueError("radius must be a number or several, got none")
     net, points = network_and_batches(model, data, batch_size, allow_smooth=allow_smooth)
@@ -154,14 +155,14 @@ def boundary_crossings(
     tallies = [Tally(r, P, numbers, include_centre) for r in radii]
     total = len(data) if isinstance(data, ARRAYS) else None
     way = passage(net, numbers)
-    with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
+    with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad(), memory_told():
         ends = {"reach": max(radii), "finest": min(radii)}
         for bundle in bundles(way, points, common, P, **ends, generator=generator, batch_size=batch_size):
             for tally in tallies:
                 tally.add(bundle)
             bar.update(len(bundle))
     results = [tally.result(way.sites) for tally in tallies]
-    return results if np.ndim(radius) else results[0]
+    return results if as_array(radius).ndim else results[0]
 
 
 class Tally:
@@ -186,7 +187,7 @@ class Tally:
         squares: dict[int, Tensor] = {}
         told = bundle.passage.net.piecewise_linear and bundle.passage.net.dtype is torch.float64
         doubtful, scale = np.zeros(n, bool), bundle.points.flatten(1).norm(dim=1).cpu().double().numpy()
-        for site, low, high, some in bundle.seen(self.radius, include_centre=self.include_centre, watched=watched):
+        for site, low, high, some in bundle.extents(self.radius, include_centre=self.include_centre, watched=watched):
             crossed = _between(low, high, site)
             if told:
                 size = np.maximum(np.abs(low), np.abs(high))

@@ -66,7 +66,7 @@ def _dense_layer(part: Program) -> Layer | None:
     return Layer(*(a.contiguous().numpy() for a in (weights, biases, weights.norm(dim=0) * LONGER)))
 
 
-class Work(NamedTuple):
+class _Work(NamedTuple):
     """What is known at one point: of the layer at hand, and of what left the layer before it."""
 
     value: Array  # (k,): c of every unit,
@@ -83,7 +83,7 @@ class Work(NamedTuple):
     picked: Array  # (k, k): weights from the one to the other, and nothing beside them
 
 
-class Extremes(NamedTuple):
+class _Extremes(NamedTuple):
     """The smallest and largest value of every unit at the vertices, layer after layer, and where to look again."""
 
     low: Array  # (n, units); c for units that keep their sign for certain,
@@ -91,7 +91,7 @@ class Extremes(NamedTuple):
     doubtful: Array  # (n,): a sign may be only rounding
 
 
-def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Tensor) -> Extremes:
+def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Tensor) -> _Extremes:
     """The extremes of neighbourhoods whose `centres` (n, k) and `arms` (1 or n, P, k) enter the first ReLUs.
 
     These have been made of numbers of this `size` (n,).
@@ -99,7 +99,7 @@ def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Te
     n, dtype = len(centres), centres.numpy().dtype
     widths = np.array([centres.shape[1], *(len(layer.biases) for layer in layers)])
     low, high = (np.empty((n, widths.sum()), dtype) for _ in range(2))
-    found = Extremes(low, high, np.zeros(n, np.bool_))
+    found = _Extremes(low, high, np.zeros(n, np.bool_))
     flat = Layer(*(np.concatenate([a.ravel() for a in parts]) for parts in zip(*layers, strict=True)))
     spokes = arms.contiguous().numpy()
     at_once = -(-n // torch.get_num_threads())
@@ -108,7 +108,7 @@ def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Te
         part = slice(start, start + at_once)
         own = spokes if len(spokes) == 1 else spokes[part]
         about = centres[part].numpy(), own, size[part].numpy(), widths, flat, ROUNDINGS[centres.dtype]
-        _fill_extremes(*about, Extremes(*(a[part] for a in found)))
+        _fill_extremes(*about, _Extremes(*(a[part] for a in found)))
 
     list(in_threads(fill, range(0, n, at_once)))
     return found
@@ -117,7 +117,7 @@ def extremes_of(layers: Sequence[Layer], centres: Tensor, arms: Tensor, size: Te
 @njit(cache=True, nogil=True)
 def _fill_extremes(centres, spokes, size, widths, layers, roundings, found):
     P, k, dtype = spokes.shape[1], TOGETHER * (widths.max() // TOGETHER + 1), centres.dtype
-    work = Work(
+    work = _Work(
         np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, dtype), np.zeros(k, np.int64), np.zeros((2 * P, k), dtype),
         np.zeros((P, k), dtype), np.zeros(k, np.int64), np.zeros(k, dtype),
         np.zeros((2 * P, k), dtype), np.zeros((P, P), dtype), np.zeros(P, np.int64), np.zeros((k, k), dtype),

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from regionscope.machine import memory_told
 from regionscope.measures.neighbourhoods import (
     bundles,
     checked_radius,
@@ -19,16 +20,17 @@ from regionscope.measures.neighbourhoods import (
 )
 from regionscope.points import ARRAYS
 from regionscope.progress import tqdm
+from regionscope.tables import Facts
 from regionscope.tracing.given import network_and_batches
 from regionscope.tracing.network import Network
-from regionscope.types import Data, Floats, Model
+from regionscope.types import Array, Data, Floats, Model
 
 # in random networks about a tenth of a layer's boundaries was missed at most below this defect, three tenths above
 DEFORMED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Deformation:
+class Deformation(Facts):
     """The graph on the embedded vertices of each neighbourhood, layer by layer; made by `neighbourhood_deformation`."""
 
     radius: float
@@ -72,6 +74,11 @@ class Deformation:
         layers = ", ".join(f"{stretch:.3g} ({defect:.2g})" for stretch, defect in pairs)
         return f"Deformation(n = {self.n}, eccentricity relative to the input (defect) by layer: {layers})"
 
+    def _facts(self) -> dict[str, object]:
+        pairs = zip(self.layers, self.stretch.mean(axis=0), self.defect.mean(axis=0), strict=True)
+        layers = {f"layer {k}": f"eccentricity {s:.3g} times the input's, defect {d:.2g}" for k, s, d in pairs}
+        return {"points": self.n, "radius": self.radius, "directions": self.directions, **layers}
+
     def to_dict(self) -> dict[str, Any]:
         """The means over points, ready for JSON."""
         means = {name: getattr(self, name).mean(axis=0).tolist() for name in ("eccentricity", "diameter", "defect")}
@@ -87,7 +94,7 @@ def neighbourhood_deformation(
     directions: int = 25,
     frame: ArrayLike | None = None,
     shared_frame: bool = True,
-    layers: Sequence[int] | None = None,
+    layers: Sequence[int] | Array | None = None,
     generator: torch.Generator | None = None,
     batch_size: int | None = None,
     allow_smooth: bool = False,
@@ -118,7 +125,7 @@ def neighbourhood_deformation(
     way = passage(net, numbers).at_vertices()
     found = []
     total = len(data) if isinstance(data, ARRAYS) else None
-    with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad():
+    with tqdm(total=total, desc="neighbourhoods", disable=not show_progress) as bar, torch.no_grad(), memory_told():
         for bundle in bundles(way, precise, common, P, reach=radius, generator=generator, batch_size=batch_size):
             squares: dict[int, Tensor] = {}
             for site, vertices in bundle.embedded(radius):

@@ -1,6 +1,7 @@
 """Random numbers that belong to points: the same whatever batches the points are taken in."""
 
 from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 import torch
@@ -37,3 +38,20 @@ class Draws:
     def uniform(self, key: tuple[int, ...], like: Tensor, *shape: int) -> Tensor:
         """Numbers (n, *shape) between 0 and 1 for the next n points."""
         return torch.from_numpy(self._stream(key).random((len(like), *shape))).to(like.device, like.dtype)
+
+
+def part_generator(seed: int, part: int) -> torch.Generator:
+    """A generator for one part of points that are measured apart: of part 0 that with the seed, of others their own.
+
+    With one generator for all parts, the first point of each would have the same noise, and so on: errors that chance
+    leaves at single points would stay in the mean over all of them.
+    """
+    if part:
+        seed = int(np.random.SeedSequence([seed % 2**64, part]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return torch.Generator().manual_seed(seed)
+
+
+def part_number(points: Tensor) -> int:
+    """A number for some points: the same for the same points, another for others."""
+    entries = points.detach().cpu().flatten().contiguous().view(torch.uint8).numpy()
+    return int.from_bytes(sha256(entries.tobytes()).digest()[:8], "big")

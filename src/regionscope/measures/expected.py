@@ -1,7 +1,5 @@
 """What the formula for local complexity expects of lines and planes, so that it can be held against exact cells."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 
@@ -12,12 +10,12 @@ from regionscope.points import as_tensor
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
-from regionscope.types import Array, Model
+from regionscope.types import Array, Model, Numbers
 
 
 @torch.inference_mode(False)  # it differentiates wherever it is called
 def expected_line_regions(
-    model: Model | Network, start: Array, end: Array, *, sigma: float | Sequence[float], samples: int = 1024,
+    model: Model | Network, start: Array, end: Array, *, sigma: Numbers, samples: int = 1024,
     draws: int = 32, generator: torch.Generator | None = None,
 ) -> Estimate:  # fmt: skip
     """The expected number of regions on a segment when the biases are noisy: 1 + integral of sum E[|u.grad z_i| rho_i].
@@ -39,7 +37,7 @@ def expected_line_regions(
 
 @torch.inference_mode(False)  # it differentiates wherever it is called
 def expected_boundary_length(
-    model: Model | Network, plane: Plane, *, sigma: float | Sequence[float], samples: int = 1024, draws: int = 32,
+    model: Model | Network, plane: Plane, *, sigma: Numbers, samples: int = 1024, draws: int = 32,
     generator: torch.Generator | None = None,
 ) -> Estimate:  # fmt: skip
     """The expected length of boundaries in the domain of a plane when the biases are noisy.

@@ -1,7 +1,7 @@
 """Good units: those whose switching changes the network's output."""
 
 import math
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,9 +38,10 @@ def good_units(
 
     A unit is good if the derivative of a generic combination of the outputs by what leaves the unit is not zero; for
     dense ReLU layers, if every later layer has an open unit. In max-pooling all that are largest are open: closed ReLUs
-    often are together, and whichever opens is the largest. Derivatives that may be rounding only are settled in exact
-    arithmetic. `per_unit` asks for the mask (n, units). The number that are not good is `net.units - mean`; LC's B is
-    its mean under noise. Exact.
+    often are together, and whichever opens is the largest. It is not asked whether what is open would lose there: where
+    sums of closed units tie, one that only lowers some of them is good too. Derivatives that may be rounding only are
+    settled in exact arithmetic. `per_unit` asks for the mask (n, units). The number that are not good is
+    `net.units - mean`; LC's B is its mean under noise. Exact.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
     >>> good_units(model, torch.zeros(3, 1)).per_point
@@ -108,12 +109,8 @@ def usual_slopes(net: Network) -> list[Tensor]:
     x = torch.zeros(TRIALS, 1, *net.input_shape, dtype=net.dtype, device=net.device)
     with torch.enable_grad():
         out = as_rows(program.resume({0: x}, on_value, act)[-1]).sum()
-        slopes = torch.autograd.grad(out, [seen[e] for e in net.exits], allow_unused=True)
-    zero = torch.zeros(TRIALS, 1, dtype=net.dtype, device=net.device)
-    return [
-        as_rows(zero.expand(-1, s.units) if g is None else g).abs().amax(0)
-        for g, s in zip(slopes, net.sites, strict=True)
-    ]
+        slopes = _slopes(out, [seen[e] for e in net.exits])
+    return [g.abs().amax(0) for g in slopes]
 
 
 def _near_nothing(slopes: Tensor, usual: Tensor) -> Tensor:
@@ -135,7 +132,7 @@ def _pieces(net: Network, entering: Mapping[int, Tensor], noise: list[Tensor] | 
 
 
 @dataclass(frozen=True)
-class Standing:
+class _Standing:
     """A network at points under noise on what enters its sites: which units are good as they stand, and if moved.
 
     The `values` of the program are those before noise is taken off them; only what is `behind` a site is run again.
@@ -176,8 +173,6 @@ class Standing:
         with torch.enable_grad():
             start[site.exit] = moved.reshape(left.shape)
             out = _generic_output(self.net, self.behind[site.exit], start, noise, on_value)
-            if not out.requires_grad:
-                return torch.zeros(len(left), dtype=torch.bool, device=left.device)
             number, at = self.net.sites.index(site), unit[:, None]
             usual = self.usual[number][at]
             (found,), (open_,) = paths.slopes(out, [moved], [usual], lambda slope: slope.gather(1, at))
@@ -187,7 +182,7 @@ class Standing:
             return good
         if self.net.dtype != torch.float64:
             x = self.x[doubts] if rows is None else self.x[rows[doubts]]
-            precise = standing(self.net.frozen(), x.double(), _rows_of(noise, doubts), _doubles(self.usual))
+            precise = standing_of(self.net.frozen(), x.double(), _rows_of(noise, doubts), _doubles(self.usual))
             good[doubts] = precise.good_at_breakpoint(site, unit[doubts], level[doubts].double())
             return good
         places = torch.stack([doubts, torch.full_like(doubts, number), unit[doubts]], dim=1)
@@ -196,7 +191,7 @@ class Standing:
         return good
 
 
-def standing(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor]) -> Standing:
+def standing_of(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor]) -> _Standing:
     """The network at points x, ready to say of units that are moved whether they are good."""
     program = net.program.pruned([net.output])
     cut = {site.exit: program.segments([site.exit]) for site in net.sites if not good_as_it_stands(net, site)}
@@ -204,7 +199,7 @@ def standing(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor]) 
     masks, values = _masks_and_values(net, x, noise, usual, kept)
     behind = {value: after.still() for value, (_, after) in cut.items()}
     needed = {value: before.outputs for value, (before, _) in cut.items()}
-    return Standing(net, x, noise, usual, masks, values, behind, needed)
+    return _Standing(net, x, noise, usual, masks, values, behind, needed)
 
 
 def good_as_it_stands(net: Network, site: Site) -> bool:
@@ -225,6 +220,8 @@ def _masks_and_values(
     paths = _Paths()
 
     def on_value(value: int, tensor: Tensor) -> None:
+        if value in net.exits:
+            tensor.requires_grad_()  # also if steps come before it
         paths.watch(tensor)
         if value in wanted:
             seen[value] = tensor
@@ -254,8 +251,10 @@ def _masks_and_values(
 
 
 def _slopes(out: Tensor, values: list[Tensor], *, retain_graph: bool = False) -> list[Tensor]:
-    """The derivatives of a number by values, (n, units) each."""
-    found = torch.autograd.grad(out, values, allow_unused=True, retain_graph=retain_graph)
+    """The derivatives of a number by values, (n, units) each; 0 by those that it moves with in steps only."""
+    found: Sequence[Tensor | None] = [None] * len(values)
+    if out.requires_grad:
+        found = torch.autograd.grad(out, values, allow_unused=True, retain_graph=retain_graph)
     return [as_rows(torch.zeros_like(v) if g is None else g) for g, v in zip(found, values, strict=True)]
 
 
@@ -309,7 +308,7 @@ def good_weights(
     it is not what it was, the weight of all is added to it or taken off it: on average, that of those that change.
     """
     kept = []
-    stand = standing(net, x, noise, usual)
+    stand = standing_of(net, x, noise, usual)
     masks = masks_at_levels(net, stand.values, stand.masks)
     for number, (site, mask, w) in enumerate(zip(net.sites, masks, weights, strict=True)):
         if good_as_it_stands(net, site):

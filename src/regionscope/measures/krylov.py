@@ -23,7 +23,7 @@ ROUNDING = 1e-13  # squares of singular values below this share of the largest a
 
 
 @dataclass(frozen=True)
-class Count:
+class _Count:
     """How many singular values are at least eps at each point, (n,), and two standard errors, 0 if they are counted.
 
     `spread` is that of the vector that was drawn, `resolution` that of what so few products cannot tell: as spectra are
@@ -64,14 +64,14 @@ class Jacobian:
         return found.flatten(1)
 
 
-def counted_singular_values(jacobian: Jacobian, start: Tensor, eps: float, relative: bool, directions: int) -> Count:
+def counted_singular_values(jacobian: Jacobian, start: Tensor, eps: float, relative: bool, directions: int) -> _Count:
     """How many singular values are at least eps, from so many products. `start` (n, D) are normal numbers."""
     m, d = jacobian.shape
     size = min(m, d)
     if size <= directions:  # as many products give all of them
         squares = torch.linalg.eigvalsh(_square(jacobian, start, wide=m < d)).clamp_min(0)
         number = (squares >= _least(squares, eps, relative)).sum(dim=1).double()
-        return Count(number, torch.zeros_like(number), torch.zeros_like(number))
+        return _Count(number, torch.zeros_like(number), torch.zeros_like(number))
     nodes, weights, blur = _quadrature(jacobian, start, directions, wide=m < d)
     least = _least(nodes, eps, relative)
     # an eigenvalue lies within the blur of its node; half of it, on average
@@ -82,7 +82,7 @@ def counted_singular_values(jacobian: Jacobian, start: Tensor, eps: float, relat
     few = (one_by_one <= directions // 2) & (open_ == 0)
     few &= (number - one_by_one).abs() <= DOUBT * torch.maximum(_spread(number, size), _spread(one_by_one, size))
     spread, resolution = (torch.where(few, 0.0, e) for e in (_spread(number, size), open_ / math.sqrt(12)))
-    return Count(torch.where(few, one_by_one, number), spread, resolution)
+    return _Count(torch.where(few, one_by_one, number), spread, resolution)
 
 
 def _least(squares: Tensor, eps: float, relative: bool) -> Tensor:

@@ -20,12 +20,13 @@ from torch import Tensor
 
 from regionscope.geometry.planes import check_resolved
 from regionscope.geometry.predicates import FRAME, RESOLVED
-from regionscope.machine import points_at_once
+from regionscope.machine import points_at_once, portions
 from regionscope.measures.crosspolytopes import Layer, dense_layers, extremes_of
+from regionscope.points import ARRAYS
 from regionscope.tracing.network import Network, Site, as_rows
 from regionscope.tracing.operations import bend
 from regionscope.tracing.program import Program
-from regionscope.types import Floats
+from regionscope.types import Array, Floats
 
 COARSE = 1 << 13  # roundings of a point: with a radius of so many, distances are told in any dtype
 FEW = 8  # directions; with fewer, it is not worth it to pick the products that are needed,
@@ -71,7 +72,7 @@ class Passage:
         return [((end - start) / reach).view(*frames.shape[:2], -1) for end, start in changes]
 
 
-class Extent(NamedTuple):
+class _Extent(NamedTuple):
     """A site at the vertices of n neighbourhoods."""
 
     site: Site
@@ -122,10 +123,10 @@ class Bundle:
             yield self
             return
         plain = replace(self, passage=self.passage.at_vertices())
-        for start in range(0, len(self), self.at_once):
-            yield plain.chosen(slice(start, start + self.at_once))
+        for part in portions(len(self), self.at_once):
+            yield plain.chosen(part)
 
-    def seen(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[Extent]:
+    def extents(self, radius: float, *, include_centre: bool = False, watched: slice = slice(0)) -> Iterator[_Extent]:
         """Every site at the vertices x ± r v_p, and perhaps x; those `watched` in float64 if rounding may matter."""
         P, some = self.frames.shape[1], self.points[watched]
         values: Iterable[Tensor] = repeat(torch.empty(0))
@@ -134,20 +135,20 @@ class Bundle:
         elif len(some) and self.passage.layers:
             values = (v.double() for _, v in self.chosen(watched).embedded(radius))
         if self.passage.layers:
-            ends = zip(*self.told(radius), strict=True)
+            ends = zip(*self.extremes_in_chain(radius), strict=True)
             for site, (low, high), near in zip(self.passage.sites, ends, values, strict=False):
-                yield Extent(site, low, high, near)
+                yield _Extent(site, low, high, near)
             return
         for (site, vertices), near in zip(self.embedded(radius, include_centre=include_centre), values, strict=False):
             watched_here = vertices[watched, : 2 * P].double() if len(some) and not len(near) else near
-            yield Extent(site, *extremes(vertices), watched_here)
+            yield _Extent(site, *extremes(vertices), watched_here)
 
     def switching(self, radius: float) -> float:
         """The share of the units behind the head that switch."""
         reach = radius * self.arms[0].abs().amax(dim=1).numpy()
         return float((np.abs(self.centres[0].numpy()) <= reach).mean())
 
-    def told(self, radius: float) -> tuple[list[Floats], list[Floats]]:
+    def extremes_in_chain(self, radius: float) -> tuple[list[Floats], list[Floats]]:
         """The smallest and largest values behind dense layers; what may be rounding has the sign it has in float64."""
         units = [site.units for site in self.passage.sites]
         size = torch.maximum(self.points.flatten(1).norm(dim=1), self.centres[0].norm(dim=1))
@@ -191,13 +192,14 @@ def extremes(vertices: Tensor) -> tuple[Floats, Floats]:
     return vertices.amin(dim=1).cpu().numpy(), vertices.amax(dim=1).cpu().numpy()
 
 
-def chosen_layers(net: Network, layers: Sequence[int] | None) -> tuple[int, ...]:
+def chosen_layers(net: Network, layers: Sequence[int] | Array | None) -> tuple[int, ...]:
     """The numbers of the layers to look at, in order; all without a choice."""
     if layers is None:
         return tuple(range(1, net.layers + 1))
-    if not layers or not all(1 <= layer <= net.layers for layer in layers):
-        raise ValueError(f"layers must be numbers from 1 to {net.layers}, got {list(layers)}")
-    return tuple(sorted(set(layers)))
+    numbers = [layer.item() if isinstance(layer, ARRAYS) else layer for layer in layers]
+    if not numbers or not all(1 <= layer <= net.layers for layer in numbers):
+        raise ValueError(f"layers must be numbers from 1 to {net.layers}, got {numbers}")
+    return tuple(sorted({int(layer) for layer in numbers}))
 
 
 @torch.no_grad()

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.laws import proved_errors, usual_errors
-from regionscope.geometry.modular import primes_below, reduced, remainders
+from regionscope.geometry.modular import modulo, primes_below, remainders
 from regionscope.geometry.predicates import EPS
 from regionscope.geometry.rational import CellMaps, Exact, Forms
-from regionscope.tracing.network import Network, as_rows, piece
+from regionscope.tracing.network import Network, as_rows, kept_with, piece
 from regionscope.types import Indices
 
 PRIMES = 3  # a form that varies looks constant modulo all of them with a probability below 1e-12
@@ -82,14 +82,14 @@ def exact_numbers(net: Network, x: Tensor, values: Sequence[Tensor], places: Ten
     inputs = math.prod(net.input_shape)
     pairs = -(-inputs // 2)
     sizes = {site.entry: 4 + 4 * float(z.abs().max()) for site, z in zip(net.sites, values, strict=True)}
-    exactly = Exact(_exact(net).program, sizes)  # a gradient that may be rounding adds less
+    exactly = Exact(_exact_form(net).program, sizes)  # a gradient that may be rounding adds less
     asked, place = np.unique(places[:, 0].numpy(), return_inverse=True)
     pieces = {site.exit: piece(z, site.breakpoints) for site, z in zip(net.sites, values, strict=True)}
     axes = torch.eye(2 * pairs, inputs, dtype=torch.float64).reshape(pairs, 2, *net.input_shape)
     apart = torch.cat([torch.zeros_like(axes[:, :1]), axes], dim=1)  # from a point, (pairs, 3, *input_shape)
 
     def around(some: Indices, p: int) -> Tensor:
-        return reduced(remainders(x[asked[some // pairs]], p)[:, None] + apart[some % pairs], p)
+        return modulo(remainders(x[asked[some // pairs]], p)[:, None] + apart[some % pairs], p)
 
     cells = CellMaps(
         around,
@@ -127,7 +127,7 @@ def exact_answers(
     if not len(places):
         return torch.zeros(0, dtype=torch.bool)
     asked = np.unique(places[:, 0].numpy())
-    exactly = _exact(net)
+    exactly = _exact_form(net)
     known = torch.tensor([exactly.has(int(v)) for v in places[:, 1]], dtype=torch.bool)
     result = torch.full_like(known, otherwise)
     if not known.any():
@@ -146,12 +146,9 @@ def exact_answers(
     return result
 
 
-def _exact(net: Network) -> Exact:
+def _exact_form(net: Network) -> Exact:
     """The network in exact arithmetic; kept with it, as its laws are."""
-    known: dict[str, Exact] = vars(net)
-    if "_exact" not in known:
-        known["_exact"] = Exact(net.program.pruned([*net.entries, net.output]), {})
-    return known["_exact"]
+    return kept_with(net, _exact_form, lambda: Exact(net.program.pruned([*net.entries, net.output]), {}))
 
 
 def without_effect(net: Network, pieces: Mapping[int, Tensor], places: Tensor, otherwise: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from torch import Tensor
 from regionscope.measures.costs import bounds_effort
 from regionscope.measures.directions import affine_width
 from regionscope.measures.routes import dense
-from regionscope.measures.table import MEASURES, Measure
-from regionscope.tables import aligned
+from regionscope.measures.table import BOUNDS_DEFAULTS, MEASURES, Measure
+from regionscope.tables import text_table
 from regionscope.tracing.network import Network
 
 SMALL = 1 << 21  # numbers in the gradients of all units: perceptrons with no more are measured as asked for
@@ -22,7 +22,6 @@ UNPLANNED = {"local_region_count": "it takes as long as there are regions, and h
 ENOUGH = 64  # points that are worth more than a better number at each
 FEWEST = 2  # points: fewer have no standard error
 TIMED = 1 << 18  # units of all points of the forward pass that is timed
-DRAWS = 4  # of the noise in the inequalities, if not given
 OPERATIONS = 3e10  # of linear algebra in a second
 
 
@@ -88,7 +87,7 @@ class Plan:
             end += f", {aim} {self.limit:g} s; as asked for it would take about {self.whole:.0f} s"
         elif self.limit is not None and self.seconds > self.limit:
             end += f", more than the {self.limit:g} s: perceptrons of a usual size are measured as asked for"
-        return f"{aligned(rows)}\n{end}"
+        return f"{text_table(rows)}\n{end}"
 
 
 def planned_measures(
@@ -132,7 +131,7 @@ def planned_bounds(net: Network, points: Tensor, *, draws: int | None, seconds: 
     They hold for means over any points and draws, so with fewer only errors are larger.
     """
     speed, ways = _seconds_a_pass(net, points), list[_Way]()
-    for number in (DRAWS, 1) if draws is None else (draws,):
+    for number in (BOUNDS_DEFAULTS["draws"], 1) if draws is None else (draws,):
         effort = bounds_effort(net, {"draws": number})
         each = effort.passes * speed + effort.operations / OPERATIONS
         ways.append(_Way({"draws": number}, len(points), each, False))

@@ -11,7 +11,7 @@ from regionscope.geometry.rounding import MOVES
 from regionscope.geometry.tournaments import between
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.lifting import Shape, lifted, sides_of
-from regionscope.tracing.network import Network, Site, as_rows
+from regionscope.tracing.network import Network, Site, as_rows, kept_with
 from regionscope.tracing.program import Program
 from regionscope.tracing.steps import Step
 
@@ -23,7 +23,7 @@ def masks_at_levels(net: Network, leaving: Mapping[int, Tensor], masks: list[Ten
     sites, by number of the value. What follows behind the pooling stays as it stands.
     """
     found = [mask[:, None] for mask in masks]
-    for pool in _pools(net):
+    for pool in kept_with(net, _pools, lambda: _pools(net)):
         entering, counts = leaving[pool.site.exit], masks[net.sites.index(pool.last)]
         told = [pool.alone(entering, level, counts) for level in pool.levels]
         found[net.sites.index(pool.site)] = torch.stack(told, dim=1)
@@ -68,10 +68,7 @@ class _Pool:
 
 
 def _pools(net: Network) -> list[_Pool]:
-    """All of a network; told once."""
-    known: dict[str, list[_Pool]] = vars(net)
-    if "_pools" in known:
-        return known["_pools"]
+    """All of a network."""
     found, program = list[_Pool](), net.program.pruned([net.output])
     anywhere = torch.zeros(1, *net.input_shape, dtype=net.dtype, device=net.device)
     for last in {site.tournament: site for site in net.sites if site.tournament is not None}.values():
@@ -82,7 +79,6 @@ def _pools(net: Network) -> list[_Pool]:
                 levels = levels_at_breakpoints(net, site, anywhere)
                 pool = _Pool(site, last, way, tuple(levels[:, 0].tolist()))
                 found += [pool] if pool.takes_all(program) and (levels == levels[:, :1]).all() else []
-    known["_pools"] = found
     return found
 
 

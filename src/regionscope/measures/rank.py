@@ -103,6 +103,7 @@ def _estimated_rank(
         "local rank", number.sum(axis=1), number, quantity="singular values",
         point_stderr=np.sqrt((spread**2 + resolution**2).sum(axis=1)),
         resolution=np.sqrt((resolution**2).sum(axis=1)),
+        layer_resolution=resolution,
     )  # fmt: skip
 
 
@@ -165,7 +166,7 @@ def singular_values(
 
 
 @dataclass(frozen=True)
-class Spectra:
+class _Spectra:
     """The singular values of each layer (n, k), largest first, and the norm of the Jacobian of every site (n,)."""
 
     layers: list[Tensor]
@@ -184,7 +185,7 @@ def _spectra(
     batch_size: int | None,
     show_progress: bool,
     differentiable: bool = False,
-) -> Spectra:
+) -> _Spectra:
     """The singular values at checked points."""
     parts: list[tuple[list[Tensor], list[Tensor]]] = []
     with torch.set_grad_enabled(differentiable):
@@ -192,7 +193,7 @@ def _spectra(
             whole = [_spectrum(torch.cat(j, dim=2), math.prod(net.input_shape)) for j in by_layer(net, found)]
             parts.append((whole, [j.detach().flatten(1).norm(dim=1) for j in found]))
     layers, sites = (zip(*part, strict=True) for part in zip(*parts, strict=True))
-    return Spectra([torch.cat(layer) for layer in layers], [torch.cat(site) for site in sites])
+    return _Spectra([torch.cat(layer) for layer in layers], [torch.cat(site) for site in sites])
 
 
 def _jacobian_batches(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, worst_points
+from regionscope.measures.attacks import UNBOUNDED, Outputs, Settings, search_starts, worst_points
 from regionscope.measures.classification import checked_labels, label_leads
 from regionscope.measures.draws import Draws
 from regionscope.measures.neighbourhoods import is_lost
@@ -16,6 +16,7 @@ from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Array, Data, Model
 
 Attack = Callable[[Outputs, Tensor, Tensor], Tensor]  # network, points, labels -> attacked points
+_Attacked = Callable[[Tensor, Tensor, Tensor], Tensor]  # points, labels, which of them still stand -> those attacked
 
 
 @torch.inference_mode(False)  # attacks need gradients wherever they are called
@@ -56,28 +57,44 @@ def robust_accuracy(
     array([1., 0.])
     """
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
+    dtype = points.dtype
     if attack != "none" and radius > 0 and is_lost(radius, points):
         net, points = net.frozen(), points.double()
     labels = checked_labels(labels, net, points)
     outputs, right = _outputs(net), []
-    if not callable(attack) and attack != "none":
+    attacked: _Attacked | None = None
+    if callable(attack):
+        attacked = _given_attack(attack, outputs)
+    elif attack != "none":
         settings = Settings(attack or "pgd", radius, steps, step_size, norm, bounds, restarts, loss)
-        attack = _built_in_attack(settings, points, generator)
+        attacked = _built_in_attack(settings.rounded(dtype), outputs, points, generator)
     at_once = points_kept_at_once(net, batch_size)
     parts = list(zip(points.split(at_once), labels.split(at_once), strict=True))
     for x, y in tqdm(parts, desc="attacking", disable=not show_progress):
         stands = _right(outputs, x, y)
-        if callable(attack) and stands.any():
-            x, y = x[stands], y[stands]
-            stands[stands.clone()] = _right(outputs, _checked(attack(outputs, x.clone(), y), x), y)
+        there = attacked(x, y, stands) if attacked is not None else x[:0]
+        if len(there):
+            stands[stands.clone()] = _right(outputs, there, y[stands])
         right.append(stands)
     found = torch.cat(right).cpu().double().numpy()
-    if not callable(attack):
+    if attacked is None:
         return Share("accuracy", found, exact=True, quantity="share of points")
     return Share("robust accuracy", found, quantity="share of points (upper bound)")
 
 
-def _built_in_attack(settings: Settings, points: Tensor, generator: torch.Generator | None) -> Attack:
+def _given_attack(attack: Attack, outputs: Outputs) -> _Attacked:
+    """An attack of the user's, which sees only what still stands."""
+
+    def attacked(x: Tensor, labels: Tensor, stands: Tensor) -> Tensor:
+        x = x[stands]
+        return _checked(attack(outputs, x.clone(), labels[stands]), x) if len(x) else x
+
+    return attacked
+
+
+def _built_in_attack(
+    settings: Settings, outputs: Outputs, points: Tensor, generator: torch.Generator | None
+) -> _Attacked:
     """One of the attacks of this library, if all points keep to the bounds."""
     low, high = settings.bounds
     if points.min() < low or points.max() > high:
@@ -86,7 +103,13 @@ def _built_in_attack(settings: Settings, points: Tensor, generator: torch.Genera
             " give the bounds of the data as the network takes it"
         )
     numbers = Draws(generator or torch.Generator().manual_seed(0))
-    return lambda outputs, x, y: worst_points(outputs, x, y, settings, numbers)
+
+    def attacked(x: Tensor, labels: Tensor, stands: Tensor) -> Tensor:
+        starts = [start[stands] for start in search_starts(x, settings, numbers)]
+        x = x[stands]
+        return worst_points(outputs, x, labels[stands], settings, starts) if len(x) else x
+
+    return attacked
 
 
 def _outputs(net: Network) -> Outputs:

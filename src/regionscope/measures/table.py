@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from regionscope.measures.attacks import UNBOUNDED
-from regionscope.measures.complexity import local_complexity
+from regionscope.measures.complexity import DIRECTIONS, DRAWS, local_complexity
 from regionscope.measures.costs import (
     CostFunction,
     attack_effort,
@@ -22,11 +20,13 @@ from regionscope.measures.costs import (
 )
 from regionscope.measures.crossings import boundary_crossings
 from regionscope.measures.distance import boundary_distance, certified_radius
+from regionscope.measures.draws import part_generator
 from regionscope.measures.good import good_units
 from regionscope.measures.rank import local_rank
 from regionscope.measures.region_count import local_region_count
 from regionscope.measures.robustness import robust_accuracy
 from regionscope.measures.variation import total_variation
+from regionscope.points import ARRAYS
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
@@ -49,6 +49,7 @@ class Measure:
     needs_labels: bool = False
     needs_regions: bool = False  # there is none of a network that is not piecewise linear
     random: bool = False  # draws from a generator
+    sharing: str | None = None  # the option with which all points share what is drawn
     share: bool = False  # of points
     cheaper: tuple[Mapping[str, Any], ...] = ()
 
@@ -61,17 +62,22 @@ class Measure:
         return self.function(model, data, *labels, **{**self.defaults, **options})
 
     def estimate(
-        self, model: Model | Network, data: Data, labels: Any = None, *, seed: int = 0, **options: Any
+        self, model: Model | Network, data: Data, labels: Any = None, *, seed: int = 0, part: int = 0, **options: Any
     ) -> Estimate:
         """The measure with what it takes of labels and of a generator with this seed.
 
+        Points that are measured in several parts, each with its number, do not have the noise of those in the other
+        parts. What all points share, such as one frame, the parts share too.
+
+        >>> import torch
         >>> from torch import nn
         >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
         >>> MEASURES["boundary_crossings"].estimate(model, torch.zeros(4, 2), directions=2).n
         4
         """
         if self.random:
-            options["generator"] = torch.Generator().manual_seed(seed)
+            shared = self.sharing is not None and self.effective(options)[self.sharing]
+            options["generator"] = part_generator(seed, 0 if shared else part)
         if self.needs_labels:
             if labels is None:
                 raise ValueError(f"{self.function.__name__} needs labels; give points and labels together, as (x, y)")
@@ -98,20 +104,21 @@ _NO_MATTER = ("batch_size", "allow_smooth", "show_progress")  # they change no n
 _TOLD = ("sigma", "eps", "radius", "norm", "bounds", "directions")  # what a number means little without
 
 
-def measure_label(name: str, options: object = None) -> str:
-    """A measure in words, with those of its options that its numbers mean little without.
+def options_in_words(options: object) -> list[str]:
+    """Those options of a measure that its numbers mean little without.
 
-    >>> measure_label("boundary_crossings", {"radius": 0.05, "directions": 25, "layers": None})
-    'boundary crossings, radius 0.05, directions 25'
+    >>> options_in_words({"radius": 0.05, "directions": 25, "layers": None})
+    ['radius 0.05', 'directions 25']
     """
     told = dict(options) if isinstance(options, Mapping) else {}
     if told.get("method", "random") != "random":
         told.pop("directions", None)  # none are drawn
-    parts = [f"{option} {_in_words(told[option])}" for option in _TOLD if told.get(option) is not None]
-    return ", ".join([name.replace("_", " "), *parts])
+    return [f"{option} {_in_words(told[option])}" for option in _TOLD if told.get(option) is not None]
 
 
 def _in_words(value: object) -> str:
+    if isinstance(value, ARRAYS):
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return " to ".join(map(_in_words, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -123,8 +130,8 @@ MEASURES = {
         local_complexity,
         complexity_effort,
         defaults={
-            "sigma": 0.05, "draws": 32, "good": True, "weight_noise": False, "density": True, "method": "auto",
-            "directions": 32, "per_unit": False,
+            "sigma": 0.05, "draws": DRAWS, "good": True, "weight_noise": False, "density": True, "method": "auto",
+            "directions": DIRECTIONS, "per_unit": False,
         },
         watching={"draws": 2, "method": "random", "directions": 4},
         random=True,
@@ -139,6 +146,7 @@ MEASURES = {
         },
         watching={},
         random=True,
+        sharing="shared_frame",
     ),
     "local_rank": Measure(
         local_rank,
@@ -180,6 +188,12 @@ MEASURES = {
     "certified_radius": Measure(
         certified_radius, radius_effort, defaults={}, needs_labels=True, needs_regions=True
     ),
+}  # fmt: skip
+
+# of the inequalities, which measure several of these at once
+BOUNDS_DEFAULTS: Mapping[str, Any] = {
+    "sigma": MEASURES["local_complexity"].defaults["sigma"], "eta": None, "eps": MEASURES["local_rank"].defaults["eps"],
+    "draws": 4, "constants_from": "product",
 }  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn.functional import embedding, pad
 
 from regionscope.compiling import njit
-from regionscope.machine import in_threads
 
 MOSTLY_OPEN = 0.8  # with more open units than this share, picking them is not worth it
 FEW = 64  # nor with fewer directions than this
@@ -76,9 +75,8 @@ def roots(gram: Tensor, chosen: Tensor, counts: Tensor) -> Tensor:
     """
     n, most = chosen.shape
     found = torch.empty(n, -(-most // 8) * 8, most)
-    at_once = -(-n // torch.get_num_threads())
-    parts = zip(*(a.split(at_once) for a in (chosen.contiguous(), counts, found)), strict=True)
-    list(in_threads(lambda part: _fill_roots(gram.numpy(), *(a.numpy() for a in part)), parts))
+    # a few points at a time: done before other threads have begun
+    _fill_roots(gram.numpy(), *(a.numpy() for a in (chosen.contiguous(), counts, found)))
     return found
 
 

@@ -1,7 +1,6 @@
 """Curves that were measured while a network trained."""
 
 from collections.abc import Mapping, Sequence
-from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,13 +12,12 @@ from numpy.typing import ArrayLike
 
 from regionscope.plots.style import add_legend, curve_styles, in_lines, is_narrow, marked_places, new_axes, new_figure
 from regionscope.runs.bundles import RunBundle
-from regionscope.runs.phases import Phases
-from regionscope.runs.run import SIGNAL, Run
+from regionscope.runs.phases import Phases, step_in_words
+from regionscope.runs.run import SIGNAL, SIGNAL_COLUMN, Run
 from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
-LETTERS = 24  # in a line of a legend
 LABEL = 0.28  # inches that a label of time takes
 Curves = Mapping[str, ArrayLike]
 
@@ -46,7 +44,7 @@ def curve(
         raise ValueError(f"stderr must name curves of {sorted(curves)}, got {sorted(unknown)}; use the same names")
     ax = ax or new_axes(0.45, entries=len(curves) + len(MARKS))
     _draw_curves(np.asarray(steps, float), curves, errors, ax)
-    ax.set(xlabel="training step", ylabel=label)
+    ax.set(xlabel="training step", ylabel=label if "\n" in label else in_lines(label, (), ax))
     if phases is not None:
         mark_phases(phases, ax)
     if len(ax.get_legend_handles_labels()[1]) > 1:
@@ -88,9 +86,8 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
     """
     rows = run.rows()
     columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "step"]
-    told = SIGNAL.split("/")[1]
     measures = list(dict.fromkeys(measure for _, measure in run.places))
-    what = what or next(iter([name for name in measures if name == told] or [*measures, *columns]), "")
+    what = what or next(iter([name for name in measures if name == SIGNAL[1]] or [*measures, *columns]), "")
     shown = {probe: f"{probe}/{measure}" for probe, measure in run.places if measure == what}
     shown = shown or ({what: what} if what in columns else {})
     if not shown:
@@ -100,34 +97,30 @@ def recorded(run: Run, what: str | None = None, ax: Axes | None = None) -> Axes:
         return [np.nan if row.get(name) is None else row[name] for row in rows]
 
     errors = {probe: column(f"{name}/stderr") for probe, name in shown.items() if f"{name}/stderr" in columns}
-    found = run.phases() if what in (told, SIGNAL) and run.has_phases() else None
+    found = run.phases() if what in (SIGNAL[1], SIGNAL_COLUMN) and run.has_phases() else None
     curves = {probe: column(name) for probe, name in shown.items()}
     ax = ax or new_axes(0.45, entries=len(curves) + len(MARKS) + 1)
-    label = in_lines(run.label(what), ax)
+    label = in_lines(*run.name_and_options(what), ax)
     curve([row["step"] for row in rows], curves, ax, stderr=errors, phases=found, label=label)
     if errors:
         _add_legend_with_bands(ax, "points")
     return ax
 
 
-def compared_runs(bundles: Sequence[RunBundle], ax: Axes | None = None) -> Axes:
+def compared_runs(bundles: Sequence[RunBundle]) -> Axes:
     """A column of several runs over the steps, with bands of ± one standard error: over seeds where there are some."""
-    ax = ax or new_axes(0.45, entries=len(bundles) + 1)
+    ax = new_axes(0.45, entries=len(bundles) + 1)
     styles = curve_styles([bundle.name for bundle in bundles])
     for b in bundles:
-        curve_line(np.array(b.steps, float), b.mean, b.stderr, _in_legend(b.name), styles[b.name], ax)
+        curve_line(np.array(b.steps, float), b.mean, b.stderr, b.name, styles[b.name], ax)
     set_log_time(ax, np.array(sorted({step for bundle in bundles for step in bundle.steps}), float))
-    ax.set(xlabel="training step", ylabel=in_lines(bundles[0].label, ax))
+    ax.set(xlabel="training step", ylabel=in_lines(bundles[0].label, bundles[0].options, ax))
     over = {"seeds" if len(bundle.paths) > 1 else "points" for bundle in bundles if bundle.stderr is not None}
     if over:
         _add_legend_with_bands(ax, " or ".join(sorted(over, reverse=True)))
     else:
         add_legend(ax, ax.get_legend_handles_labels()[0])
     return ax
-
-
-def _in_legend(name: str) -> str:
-    return fill(name, LETTERS, break_long_words=False, break_on_hyphens=False)
 
 
 def _add_legend_with_bands(ax: Axes, over: str) -> None:
@@ -186,4 +179,4 @@ def _mark_times(phases: Phases, ax: Axes) -> None:
     for name, style in MARKS.items():
         step = getattr(phases, name)
         if step is not None:
-            ax.axvline(step, color="0.2", ls=style, lw=1.0, label=f"{name}, step {step:,.0f}", zorder=1)
+            ax.axvline(step, color="0.2", ls=style, lw=1.0, label=f"{name}, step {step_in_words(step)}", zorder=1)

@@ -9,17 +9,17 @@ from regionscope.tables import how_many
 
 
 def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
-    """The mean of each layer with its standard error; with one layer or none, a histogram of the points.
+    """The mean of each layer with its standard error, if it can be told; with one layer or none, a histogram of points.
 
     Of a share, how many points are right and how many are not.
     """
     ax = ax or new_axes(0.6)
     ax.set_title((",\n" if is_narrow(ax) else ", ").join([found.name, how_many(found.n, "point")]))
     if found.per_layer is not None and len(found.layer_numbers) > 1:
-        errors = found.per_layer.std(axis=0, ddof=1) / np.sqrt(found.n) if found.n > 1 else None
+        errors = None if np.isnan(found.layer_stderr).all() else found.layer_stderr
         colours = list(paled(layer_colours(len(found.layer_numbers)), 0.3))
         ax.bar(found.layer_numbers, found.per_layer.mean(axis=0), yerr=errors, color=colours, capsize=2)
-        ax.set(xlabel="layer", ylabel=in_lines(found.quantity, ax), xticks=found.layer_numbers)
+        ax.set(xlabel="layer", ylabel=in_lines(found.quantity, (), ax), xticks=found.layer_numbers)
         return ax
     if isinstance(found, Share):
         right = found.per_point.sum()
@@ -31,5 +31,5 @@ def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
     if len(finite):
         ax.axvline(finite.mean(), color=HUES["train"], lw=1.2, label=f"mean {finite.mean():.4g}")
         ax.legend(frameon=False)
-    ax.set(xlabel=in_lines(found.quantity, ax, below=True), ylabel="points")
+    ax.set(xlabel=in_lines(found.quantity, (), ax, below=True), ylabel="points")
     return ax

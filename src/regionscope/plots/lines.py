@@ -3,7 +3,17 @@
 from matplotlib.axes import Axes
 
 from regionscope.geometry.line_cells import LineCells
-from regionscope.plots.style import DASHES, add_legend, layer_colours, layer_handles, new_axes, thin
+from regionscope.plots.style import (
+    DASHES,
+    MARKERS,
+    add_legend,
+    layer_colours,
+    layer_handles,
+    marked_places,
+    new_axes,
+    thin,
+)
+from regionscope.tables import how_many
 
 NAMED = 10  # outputs in a legend
 RUG = 0.12  # of the height, for the marks of breakpoints
@@ -20,7 +30,12 @@ def line(cells: LineCells, ax: Axes | None = None, *, output: int | None = None)
     ax = ax or new_axes(0.5, entries=layers + len(chosen), below=True)
     places = cells.corners
     for k in chosen:
-        ax.plot(places, values[:, k], color=f"C{k % 10}", ls=DASHES[k % len(DASHES)], label=f"output {k}")
+        again, dashes = divmod(k, len(DASHES))  # what repeats dashes has marks
+        marker = MARKERS[(again - 1) % len(MARKERS)] if again else None
+        ax.plot(
+            places, values[:, k], color=f"C{k % 10}", ls=DASHES[dashes], marker=marker, markevery=marked_places(places),
+            label=f"output {k}",
+        )  # fmt: skip
     low, high = ax.get_ylim()
     ax.set_ylim(low - RUG / (1 - RUG) * (high - low), high)
     for k, colour in enumerate(layer_colours(layers)):
@@ -29,7 +44,9 @@ def line(cells: LineCells, ax: Axes | None = None, *, output: int | None = None)
             cells.breakpoints[cells.layers == k + 1], top - 0.9 * RUG / layers, top, colors=[colour], lw=2 * thin(),
             transform=ax.get_xaxis_transform(),
         )  # fmt: skip
-    ax.set(xlim=(0, 1), xlabel="position along the line", ylabel="output", title=f"{len(cells):,} linear regions")
+    ax.set(xlim=(0, 1), xlabel="position along the line", ylabel="output", title=how_many(len(cells), "linear region"))
+    if len(chosen) > NAMED:
+        ax.set_title(f"{ax.get_title()}, {len(chosen)} outputs\n(beyond {NAMED} they are not named)")
     outputs = ax.get_lines() if 1 < len(chosen) <= NAMED else []
     if handles := [*outputs, *layer_handles(layers)]:
         add_legend(ax, handles, below=True)

@@ -11,7 +11,8 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from regionscope.geometry.planes import Plane, as_array
+from regionscope.geometry.planes import Plane
+from regionscope.points import as_array
 from regionscope.types import Floats
 
 FLAT = {784: (28, 28), 3072: (3, 32, 32)}  # inputs that are images laid out in a row: MNIST, CIFAR-10

@@ -28,6 +28,7 @@ from regionscope.plots.style import (
     pale_map,
     thin,
 )
+from regionscope.tables import how_many
 from regionscope.types import Floats, Indices, Words
 
 COLOURS = ("class", "gradient", "layer", "pattern", "none")
@@ -62,9 +63,10 @@ def regions(
 
     `colour` fills the cells by the "class" that is largest there, cut where it changes; the "gradient" norm along the
     plane; "pattern", a pale colour each; "layer", the same but alike for one pattern of the first layer; or "none". By
-    default the class if there are several outputs, else the gradient; of cells up to a layer, "layer" if there are more
-    than 200,000, else none. `boundaries` draws the sides of cells in the colour of their layer (by default if there are
-    at most 200,000 cells), `decision` the decision boundary in red (by default if there are several outputs).
+    default the class if there are several outputs and at most 200,000 cells, else the gradient; of cells up to a layer,
+    "layer" if there are more than that, else none. `boundaries` draws the sides of cells in the colour of their layer
+    (by default if there are at most 200,000 cells), `decision` the decision boundary in red (by default if
+    there are several outputs).
 
     `points` are marked: (n, 2) in plane coordinates, or inputs (n, ...), each at its nearest point of the plane; by
     default those that the plane was laid through. Those of images get a thumbnail, up to eight of them; `images`
@@ -77,7 +79,7 @@ def regions(
     ax = ax or new_axes(1.05)
     low, high = cells.plane.domain.min(axis=0), cells.plane.domain.max(axis=0)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="first axis", ylabel="second axis")
-    ax.set_title(f"{len(cells):,} linear regions" + ("" if cells.exact else " (not exact)"))
+    ax.set_title(how_many(len(cells), "linear region") + ("" if cells.exact else " (not exact)"))
     several = cells.outputs is not None and cells.outputs.shape[1] > 1
     handles: list[Artist] = []
     if boundaries if boundaries is not None else len(cells) <= MANY:
@@ -96,7 +98,7 @@ def regions(
 
 def _usual_colour(cells: PlaneCells) -> str:
     if cells.outputs is not None and cells.outputs.shape[1] > 1:
-        return "class"
+        return "class" if len(cells) <= MANY or cells.network is None else "gradient"
     if cells.outputs is None:
         return "none" if len(cells) <= MANY else "layer"  # where no sides are drawn, there has to be something
     return "none" if cells.network is None else "gradient"

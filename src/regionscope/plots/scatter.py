@@ -21,6 +21,9 @@ from regionscope.plots.style import (
 
 NETWORKS = (HUES["random"], HUES["train"], *OTHERS)
 UNJUDGED = "0.6"
+UNDECIDED = HUES["test"]  # which is no colour of a network
+EDGE = "<"  # of what lies beyond the left one
+VERDICTS = {"violated": BOUNDARY, "undecided": UNDECIDED, "no verdict": UNJUDGED}
 
 
 def pairs(comparison: Comparison, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
@@ -35,7 +38,7 @@ def pairs(comparison: Comparison, axes: Sequence[Axes] | None = None) -> Sequenc
 
 
 def bounds(found: Sequence[Bound] | Mapping[str, Sequence[Bound]], ax: Axes | None = None) -> Axes:
-    """The tightness left/right of every inequality: printed hollow, valid filled; beyond 1 it is violated.
+    """The tightness left/right of every inequality: printed hollow, valid filled, restated crossed; beyond 1 violated.
 
     `found` is what `rs.bounds` returns, or several such lists by name, one a network. A left side that is not positive
     says nothing; it is marked by a triangle at the left edge.
@@ -52,17 +55,18 @@ def bounds(found: Sequence[Bound] | Mapping[str, Sequence[Bound]], ax: Axes | No
         shape, own = MARKERS[k % len(MARKERS)], NETWORKS[k % len(NETWORKS)]
         for b in rows:
             place = min(max(b.ratio, low), 1e300) if b.ratio == b.ratio else low
-            colour = {True: own, False: BOUNDARY, None: UNJUDGED}[b.holds]
-            ax.scatter(
-                place, names.index(b.reference) + shift, marker=shape if place > low else "<",
-                s=64 if b.printed else 20, facecolors="none" if b.printed else colour, edgecolors=colour, zorder=2,
-            )  # fmt: skip
+            _draw_bound(ax, place, names.index(b.reference) + shift, shape if place > low else EDGE, b, own)
         ax.scatter([], [], s=20, marker=shape, color=own, label=network)
-    for colour, name in ((BOUNDARY, "violated"), (UNJUDGED, "no verdict"), ("black", "valid")):
-        ax.scatter([], [], s=20, color=colour, label=name)
+    drawn = {word for rows in known.values() for b in rows for word in (b.verdict, b.kind)}
+    for name, colour in VERDICTS.items():
+        if name in drawn or name != "undecided":
+            ax.scatter([], [], s=20, color=colour, label=name)
+    ax.scatter([], [], s=20, color="black", label="valid")
+    if "as restated" in drawn:
+        ax.scatter([], [], s=45, marker="X", color="black", edgecolors="white", linewidths=0.5, label="as restated")
     ax.scatter([], [], s=64, facecolors="none", edgecolors="black", label="as printed")
     if any(not b.ratio > low for rows in known.values() for b in rows):
-        ax.scatter([], [], s=20, marker="<", color="black", label="left side ≤ 0")
+        ax.scatter([], [], s=20, marker=EDGE, color="black", label="left side ≤ 0")
     ax.axvline(1.0, color="black", lw=0.8, zorder=1)
     ax.set(xscale="log", yticks=range(len(names)), xlabel="left / right side (beyond 1: violated)")
     words = names if is_narrow(ax) else [f"{what[name]}\n{name}" for name in names]
@@ -73,3 +77,15 @@ def bounds(found: Sequence[Bound] | Mapping[str, Sequence[Bound]], ax: Axes | No
     figure_of(ax).draw_without_rendering()  # the labels take their room before the legend
     add_legend(ax, ax.get_legend_handles_labels()[0], below=True)
     return ax
+
+
+def _draw_bound(ax: Axes, x: float, y: float, shape: str, bound: Bound, own: str) -> None:
+    """A mark whose colour says the verdict (that of the network, if it holds), and whose kind whose constants."""
+    colour = VERDICTS.get(bound.verdict, own)
+    if bound.printed:
+        ax.scatter(x, y, marker=shape, s=64, facecolors="none", edgecolors=colour, zorder=2)
+    elif bound.restated:
+        shape = shape if shape == EDGE else "X"
+        ax.scatter(x, y, marker=shape, s=45, facecolors=colour, edgecolors="white", linewidths=0.5, zorder=3)
+    else:
+        ax.scatter(x, y, marker=shape, s=20, facecolors=colour, edgecolors=colour, zorder=2)

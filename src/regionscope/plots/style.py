@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.colors import Colormap, ListedColormap, hsv_to_rgb
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
@@ -24,10 +24,14 @@ HUES = {"train": "#7b3fa0", "test": "#e66f00", "random": "#2a7fc1", "uniform": "
 OTHERS = ("#1b8a6b", "#b8437f", "#555555", "#8c6d1f", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LOOKS = len(DASHES) * len(MARKERS)  # pairs of dashes and marks: the two lengths have no common divisor
 MARKED = 12  # marks along a curve
 LEGEND_LAYERS = 8  # of more layers, five are named
 NARROW = 5.0  # inches
 AXES = 0.775  # of a figure's width, before there is a layout
+LETTERS = 24  # in a line of a legend
+SHORT = 20  # of names beside long ones, in a narrow figure
+GOLDEN = (5**0.5 - 1) / 2  # of the circle of hues, from one class to the next: those before are far
 LINE = 28  # letters of a label beside the axes, at most
 
 
@@ -90,9 +94,12 @@ def pale_map(name: str) -> Colormap:
 
 
 def class_colours(count: int) -> Floats:
-    """A pale colour for each class, (count, 3); they repeat after 20."""
-    palette = plt.get_cmap("tab10" if count <= 10 else "tab20")
-    return paled(palette(np.arange(count) % palette.N))
+    """A pale colour for each class, (count, 3); no two are the same."""
+    k = np.arange(count)
+    if count <= 20:
+        return paled(plt.get_cmap("tab10" if count <= 10 else "tab20")(k))
+    shades = np.array([(1.0, 0.9), (0.6, 0.55), (0.75, 1.0)])[k % 3]  # saturation and value
+    return paled(hsv_to_rgb(np.column_stack([k * GOLDEN % 1, shades])), 0.4)
 
 
 def layer_colours(layers: int) -> Floats:
@@ -110,7 +117,7 @@ def layer_handles(layers: int, drawn: ArrayLike | None = None) -> list[Line2D]:
 
 
 def curve_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """How to draw curves by name: the hue of the probe they name; no two have the same dashes and marks."""
+    """How to draw curves by name: the hue of the probe they name; no two of 35 have the same dashes and marks."""
     styles: dict[str, dict[str, Any]] = {}
     taken: set[int] = set()
     unnamed = iter(OTHERS * len(HUES))
@@ -118,7 +125,7 @@ def curve_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
         words = set(re.findall("[a-z]+", name.lower()))
         probe = next((probe for probe in HUES if probe in words), None)
         first = list(HUES).index(probe) if probe else 0
-        look = next((k for k in range(first, len(MARKERS)) if k not in taken), len(taken))
+        look = next((k for k in (*range(first, LOOKS), *range(first)) if k not in taken), len(taken))
         taken.add(look)
         styles[name] = {
             "color": HUES[probe] if probe else next(unnamed, "black"), "linestyle": DASHES[look % len(DASHES)],
@@ -132,13 +139,12 @@ def marked_places(values: Floats) -> slice:
     return slice(None, None, max(1, -(-len(values) // MARKED)))
 
 
-def in_lines(label: str, ax: Axes, *, below: bool = False) -> str:
+def in_lines(name: str, options: Sequence[str], ax: Axes, *, below: bool = False) -> str:
     """The options of a measure below its name, in lines that the axes have room for beside them, or below."""
     width, height = figure_of(ax).get_size_inches() * ax.get_position().size
     room = width if below else min(height, 0.4 * plt.rcParams["figure.figsize"][0])
     letters = int(room * 72 / (0.55 * plt.rcParams["font.size"]))
     letters = letters if below else min(LINE, letters)
-    name, *options = label.split(", ")
     whole = ", ".join(option.replace(" ", "\xa0") for option in options)  # an option stays in one line
     name = re.sub(rf"\([^()]{{1,{letters}}}\)", lambda aside: aside[0].replace(" ", "\xa0"), name)
     return "\n".join([*wrap(name, letters), *wrap(whole, letters, break_long_words=False)]).replace("\xa0", " ")
@@ -151,15 +157,18 @@ def is_narrow(ax: Axes) -> bool:
 
 def add_legend(ax: Axes, handles: Sequence[Artist], *, below: bool | None = None, title: str | None = None) -> None:
     """Beside the axes, or below them in as many columns as there is room for, as it is in a narrow figure."""
+    names = [str(handle.get_label()) for handle in handles]
+    beside_long = is_narrow(ax) and any(len(name) > LETTERS for name in names)
+    names = [_in_legend(name, SHORT if beside_long else LETTERS) for name in names]
     if not (is_narrow(ax) if below is None else below):
-        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, title=title)
+        ax.legend(handles, names, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, title=title)
         return
     columns = _legend_columns(figure_of(ax).get_figwidth() * ax.get_position().width)
     room = ScaledTranslation(0, -4 * plt.rcParams["font.size"] / 72, ax.figure.dpi_scale_trans)  # for ticks and a label
     ax.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=ax.transAxes + room,
+        handles, names, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=ax.transAxes + room,
         ncols=min(len(handles), columns) or 1, frameon=False, borderaxespad=0,
-        title=None if title is None else in_lines(title, ax, below=True),
+        title=None if title is None else in_lines(title, (), ax, below=True),
     )  # fmt: skip
 
 
@@ -169,10 +178,21 @@ def add_shared_legend(
 ) -> None:  # fmt: skip
     """One for all panels of a figure, below them or `above`: in so many columns, or all entries in one row."""
     names = [str(handle.get_label()) for handle in handles] if labels is None else labels
+    room = figure.get_figwidth() * 72 / (columns or len(names) or 1) - 3.5 * plt.rcParams["font.size"]  # beside a line
+    letters = max(LETTERS, int(room / (0.46 * plt.rcParams["font.size"])))
     figure.legend(
-        handles, names, loc="outside upper center" if above else "outside lower center", ncols=columns or len(names),
-        frameon=False, fontsize="small",
+        handles, [_in_legend(name, letters) for name in names], ncols=columns or len(names), frameon=False,
+        loc="outside upper center" if above else "outside lower center", fontsize="small",
     )  # fmt: skip
+
+
+def _in_legend(name: str, letters: int = LETTERS) -> str:
+    """A name in lines, so that a long one leaves the axes their room; a path breaks behind its slashes."""
+    if "\n" in name:
+        return name
+    parts = name.replace("/", "/\v")  # which is a space to what makes lines of it
+    lines = fill(parts, letters, break_long_words="/" in name, break_on_hyphens=False, replace_whitespace=False)
+    return lines.replace("\v", "")
 
 
 def _legend_columns(width: float) -> int:

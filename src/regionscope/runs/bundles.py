@@ -27,6 +27,7 @@ class RunBundle:
 
     name: str
     label: str  # of the column
+    options: tuple[str, ...]  # that it was measured with, in words
     paths: tuple[Path, ...]
     steps: tuple[int, ...]
     mean: Floats  # (steps,)
@@ -93,8 +94,8 @@ def _bundle(runs: Sequence[Run], repeats: Sequence[Run], column: str, others: Se
     values = np.array([[curve[step] for step in steps] for curve in curves])  # (runs, steps)
     errors = values.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else _recorded_errors(runs[0], column)
     paths, left_out = (tuple(run.path for run in some) for some in (runs, repeats))
-    name, label = _name(runs, others), runs[0].label(column)
-    return RunBundle(name, label, paths, tuple(steps), values.mean(axis=0), errors, left_out)
+    name, (label, options) = _name(runs, others), runs[0].name_and_options(column)
+    return RunBundle(name, label, tuple(options), paths, tuple(steps), values.mean(axis=0), errors, left_out)
 
 
 def _recorded_errors(run: Run, column: str) -> Floats | None:

@@ -103,11 +103,13 @@ class Monitor(Facts):
     The model may be a `Network` of it, made by `rs.trace`. `probes` are named sets of points, a tensor or array each or
     (points, labels). `measures` are names from `rs.MEASURES`, or {name: options}, or {name: function of the model and
     points}, which returns a number, one a point (their mean is recorded with its error), or what has `to_dict`, such as
-    {"bounds": rs.bounds}; the option `points` takes only the first so many, and by default local complexity is
-    estimated with few draws and directions at each point. `steps` says when: numbers such as `rs.log_steps` gives, or a
-    function of the step; always if not given. `planes` are named planes on which the exact regions are recorded,
-    `checkpoints` keeps the weights of each record. All goes to the directory `run`, and as flat numbers to the
-    `loggers`. `resume` goes on with the run that is there, `overwrite` removes it.
+    {"bounds": rs.bounds}. Such a function is given the model itself: one that calls several functions of the library
+    traces it once, `net = rs.trace(model, points[:1])`, and gives them `net`. The option `points` takes only the first
+    so many, and by default local complexity is estimated with few draws and directions at each point. `steps` says
+    when: numbers such as `rs.log_steps` gives, or a function of the step; always if not given. `planes` are named
+    planes on which the exact regions are recorded, `checkpoints` keeps the weights of each record. All goes to the
+    directory `run`, and as flat numbers to the `loggers`. `resume` goes on with the run that is there, `overwrite`
+    removes it.
 
     Training is the same bit for bit with a monitor and without: measures draw from generators of their own (`seed`),
     in evaluation mode, and leave gradients, buffers, modes and random states alone; hooks of yours are called as in any
@@ -176,9 +178,10 @@ class Monitor(Facts):
 
     def _facts(self) -> dict[str, object]:
         steps = f"{len(self.steps)}, up to {max(self.steps, default=0)}" if isinstance(self.steps, list) else "chosen"
+        probes = {name: how_many(len(points), "point") for name, (points, _) in self.watched.probes.items()}
         return {
             "model": type(unwrapped(self.model)).__name__,
-            "probes": ", ".join(f"{name} ({len(points)} points)" for name, (points, _) in self.watched.probes.items()),
+            "probes": ", ".join(f"{name} ({size})" for name, size in probes.items()),
             "measures": ", ".join(self.watched.measures), "steps": "all" if self.steps is None else steps,
             "run": "none" if self.run is None else self.run.path, "so far": self.cost,
         }  # fmt: skip

@@ -23,7 +23,9 @@ COLUMNS = {  # what stands for none, and the limits
     "train_accuracy": (np.nan, 0, 1), "test_accuracy": (np.nan, 0, 1),
 }  # fmt: skip
 ORDINALS = ("first", "second", "third")
+LEAST_RISE = 0.05  # of a test accuracy that generalises
 LATER = 2.0  # generalisation this many times as late as memorisation, or more, is grokking
+CHANCE = 0.5  # that of two classes: a test accuracy that is higher at its first record had begun to rise before
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Phases:
     peak: float | None  # the step where the highest ascent turns into a descent
     peak_interval: tuple[float, float] | None  # holds 90 % of the peaks of the curves drawn again
     drop: float | None  # 1 - (end of the descent from the peak) / (the peak)
-    memorised: float | None  # the first step from which training accuracy stays high
+    memorised: float | None  # the step from which training accuracy is high, but for dips
     generalised: float | None  # the same of test accuracy
     grokked: bool | None  # whether it generalised clearly after it had memorised; None without both accuracies
     noise: float  # the median noise of a value; of its logarithm if `log`
@@ -86,16 +88,18 @@ class Phases:
 
     def __str__(self) -> str:
         pairs = zip(self.names, self.segments, strict=True)
-        lines = [f"{name}: steps {_text(s.first)} to {_text(s.last)}, {s.change:+.4g}" for name, s in pairs]
+        lines = [
+            f"{name}: steps {step_in_words(s.first)} to {step_in_words(s.last)}, {s.change:+.4g}" for name, s in pairs
+        ]
         lines = [*(lines or ["no phases"]), f"confidence {self.confidence:.0%}"]
         if self.peak is not None:
-            within = "" if self.peak_interval is None else " ({} to {})".format(*map(_text, self.peak_interval))
+            within = "" if self.peak_interval is None else " ({} to {})".format(*map(step_in_words, self.peak_interval))
             drop = "" if self.drop is None else f", then a drop of {self.drop:.0%}"
-            lines.append(f"peak at step {_text(self.peak)}{within}{drop}")
+            lines.append(f"peak at step {step_in_words(self.peak)}{within}{drop}")
         for name in ("memorised", "generalised"):
-            lines += [] if getattr(self, name) is None else [f"{name} at step {_text(getattr(self, name))}"]
+            lines += [] if getattr(self, name) is None else [f"{name} at step {step_in_words(getattr(self, name))}"]
         if self.delay is not None:
-            lines.append(f"grokking delay {_text(self.delay)} steps, {self.delay_decades:.2f} decades")
+            lines.append(f"grokking delay {step_in_words(self.delay)} steps, {self.delay_decades:.2f} decades")
         elif self.grokked is not None:
             lines.append("does not grok: generalisation does not come clearly after memorisation")
         return "\n".join(lines)
@@ -125,7 +129,8 @@ def phases(
         Σ_i (y_i - fit_i)² / noise_i² + k (4 + 3 ln n),    k = 0: a constant.
 
     At this price constant and monotone curves with normal noise seldom get a phase too many (under 5 % of draws).
-    Only the order of steps counts, so phases are the same in linear and logarithmic time.
+    Only the order of steps counts, so phases are the same in linear and logarithmic time. What is found are steps of
+    the curve: whole as those of runs are, or the epochs or hours that you give.
     - y: the logarithm, if all values are positive, span a decade and exceed twice their `stderr`; else the values.
       Those that are not finite are left out.
     - noise: the largest of `stderr`, the scatter of values about lines between their neighbours in ln(1 + step), over
@@ -136,13 +141,18 @@ def phases(
     - outliers: of 16 or more values, one far outside its four neighbours counts as 2 noises outside.
     - `confidence`, `peak_interval`: from `resamples` curves, noise and the best fit with 4 runs, counted or not.
 
-    The network has memorised from the step on at which training accuracy stays ≥ `memorised_at`, and generalised from
-    that at which test accuracy stays ≥ `generalised_at` times its final level (None if that is not 0.05 above the
-    first). One record below is forgiven and one above does not count: a running median of three goes first. The step
-    is that of the first such record; the event itself lies between it and the record before.
+    The network has memorised from the step on that best parts records with a training accuracy below `memorised_at`
+    from those at it (the fewest are on the wrong side), and generalised from the step on that does so for test accuracy
+    at `generalised_at` times its final level (None if that is not 0.05 above the first). So dips and lucky records are
+    forgiven; a running median of three goes first, and levels are those of the best fit that never falls. The step is
+    that of the first such record; the event itself lies between it and the record before.
 
-    The network groks if it generalises clearly after it has memorised: a record of test accuracy lies between the two,
-    so that the delay is more than the spacing of the records, and 1 + step is at least twice as large.
+    The network groks if it generalises clearly after it has memorised:
+    - a record of test accuracy lies between the two, so that the delay is more than the spacing of the records;
+    - 1 + step is at least twice as large;
+    - by the time it has memorised, test accuracy has made less than half of its rise from the first level to the final
+      one. A first level above 0.5, the chance of two classes, counts as 0.5: those records began late;
+    - it has memorised after step 0: what a network can do before training it was not seen to learn.
 
     Estimated. Time and memory O(n²), time for each resample: 0.1 s for 100 values and 200 resamples.
 
@@ -165,7 +175,7 @@ def phases(
     signs, turns, levels, confidence, turns_again = _segmentation(y, noise, resamples, seed)
     levels = np.exp(levels) if log else levels
     top = max((i for i in range(1, len(signs)) if signs[i] < 0), key=lambda i: levels[i], default=None)
-    memorised, generalised = _first_step(t, train, memorised_at), _first_step(t, test, generalised_at, of_final=True)
+    memorised, generalised, grokked = _learning(t, train, test, memorised_at, generalised_at)
     drawn = [] if top is None else np.sort(recorded[turns_again[:, top]]).tolist()
     return Phases(
         segments=tuple(
@@ -178,7 +188,7 @@ def phases(
         drop=None if top is None or levels[top] <= 0 else float(1 - levels[top + 1] / levels[top]),
         memorised=memorised,
         generalised=generalised,
-        grokked=_groks(t, train, test, memorised, generalised),
+        grokked=grokked,
         noise=float(np.median(noise)),
         log=log,
     )
@@ -254,30 +264,49 @@ def _without_outliers(y: Floats, noise: Floats) -> Floats:
     return np.clip(y, near[1] - 2 * noise, near[2] + 2 * noise)
 
 
-def _first_step(t: Floats, accuracy: Floats, level: float, *, of_final: bool = False) -> float | None:
-    """The step from which an accuracy stays at a level; `of_final`, at that share of where it ends, if it has risen."""
+def _smoothed(t: Floats, accuracy: Floats) -> tuple[Floats, Floats]:
+    """The steps of the records of an accuracy, and its running medians of three; none of fewer records."""
     t, accuracy = t[np.isfinite(accuracy)], accuracy[np.isfinite(accuracy)]
     if len(t) < SMOOTHED:
-        return None
+        return t[:0], accuracy[:0]
     middle = np.median([accuracy[:-2], accuracy[1:-1], accuracy[2:]], axis=0)
     last = np.median([accuracy[-1], middle[-1], 3 * middle[-1] - 2 * middle[-2:][0]])  # Tukey's rule for the end
-    smooth = np.concatenate([accuracy[:1], middle, [last]])
-    if of_final and smooth[-1] < smooth[0] + 0.05:
-        return None
-    level = level * smooth[-1] if of_final else level
-    first = np.flatnonzero(np.append(True, smooth < level))[-1]  # one past the last record below
+    return t, np.concatenate([accuracy[:1], middle, [last]])
+
+
+def _first_at(t: Floats, smooth: Floats, level: float) -> float | None:
+    """The step that parts records below a level from those at it best: the fewest lie on the wrong side."""
+    below = np.append(smooth < level, False)
+    wrong = below[::-1].cumsum()[::-1] + (~below).cumsum() - ~below  # below from there on, and not below before
+    first = int(wrong.argmin())
     return None if first == len(t) else _step(t[first])
 
 
-def _groks(t: Floats, train: Floats, test: Floats, memorised: float | None, generalised: float | None) -> bool | None:
-    """Whether one step is clearly after the other, as far as the records of accuracies at times t tell."""
-    if min(np.isfinite(train).sum(), np.isfinite(test).sum()) < SMOOTHED:
-        return None
-    if memorised is None or generalised is None:
-        return False
-    tested = t[np.isfinite(test)]
-    between = (memorised < tested) & (tested < generalised)
-    return bool(between.any()) and 1 + generalised >= LATER * (1 + memorised)
+def _rise(smooth: Floats) -> Floats:
+    """The best fit to an accuracy that never falls: dips and lucky records hardly move it."""
+    return monotone.fit(smooth, np.ones(len(smooth)), np.array([1]), np.array([], int))
+
+
+def _learning(
+    t: Floats, train: Floats, test: Floats, memorised_at: float, generalised_at: float
+) -> tuple[float | None, float | None, bool | None]:
+    """When a network had memorised and generalised, and whether it groks, as far as records of accuracies tell."""
+    (trained, train), (tested, test) = _smoothed(t, train), _smoothed(t, test)
+    memorised = _first_at(trained, train, memorised_at)
+    if not len(tested):
+        return memorised, None, None
+    rise = _rise(test)
+    risen = rise[-1] >= rise[0] + LEAST_RISE
+    generalised = _first_at(tested, test, generalised_at * rise[-1]) if risen else None
+    if not len(trained):
+        return memorised, generalised, None
+    if not memorised or generalised is None:
+        return memorised, generalised, False
+    by_then = rise[max(0, int(np.searchsorted(tested, memorised, side="right")) - 1)]
+    half = (min(rise[0], CHANCE) + rise[-1]) / 2
+    between = ((memorised < tested) & (tested < generalised)).any()
+    later = between and 1 + generalised >= LATER * (1 + memorised)
+    return memorised, generalised, bool(later and by_then < half)
 
 
 def _step(time: float) -> float:
@@ -285,5 +314,10 @@ def _step(time: float) -> float:
     return int(time) if float(time).is_integer() else float(time)
 
 
-def _text(step: float) -> str:
-    return f"{step:,}" if isinstance(step, int) else f"{step:,.6g}"
+def step_in_words(step: float) -> str:
+    """Whole steps in full; epochs and other times of a user's own to three digits, where they have fractions.
+
+    >>> step_in_words(54561), step_in_words(2.75), step_in_words(54561.8)
+    ('54,561', '2.75', '54,562')
+    """
+    return f"{step:,.0f}" if float(step).is_integer() or step >= 100 else f"{step:.3g}"

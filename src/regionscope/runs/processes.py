@@ -27,6 +27,11 @@ def own_part() -> slice:
     return slice(dist.get_rank(), None, dist.get_world_size()) if _several() else slice(None)
 
 
+def own_number() -> int:
+    """Of this process, from 0 on."""
+    return dist.get_rank() if _several() else 0
+
+
 def from_every_process(mine: Any) -> list[Any]:
     """What every process has, by rank."""
     if not _several():

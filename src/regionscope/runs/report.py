@@ -1,6 +1,8 @@
 """What a run shows, as a table, pictures and a page to read."""
 
+import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -10,13 +12,14 @@ from numpy.typing import ArrayLike
 
 from regionscope.disk import make_folder
 from regionscope.files import write_figure, write_text
-from regionscope.runs.run import SIGNAL, Run
-from regionscope.tables import aligned, some_of
+from regionscope.runs.run import SIGNAL, SIGNAL_COLUMN, Run
+from regionscope.tables import how_many, some_of, text_table
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
+ACCURACIES = ("train_accuracy", "test_accuracy")
 LINES = 14
 PLANES = 6
 STEPS = 10  # that are named of those at which one thing failed
@@ -30,12 +33,11 @@ def summary(run: Run) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
     probes = list(dict.fromkeys(probe for probe, _ in run.places))
     probe = "train" if "train" in probes else next(iter(probes), "")
-    names = ["step", *(n for n in ("loss", "train_accuracy", "test_accuracy") if n in columns)]
-    names += [f"{probe}/{measure}" for place, measure in run.places if place == probe]
-    names += [n for n in columns if n.startswith("planes/")]
+    heads: dict[str, str] = {n: n.replace("_", " ") for n in ("step", "loss", *ACCURACIES) if n in columns}
+    heads |= {f"{probe}/{measure}": _head(run, measure) for place, measure in run.places if place == probe}
+    heads |= {f"planes/{plane}": f"cells on {plane}" for row in rows for plane in run.read(row["step"]).planes}
     chosen = some_of(len(rows), LINES)
-    head = [_head(run, n.removeprefix(f"{probe}/")) for n in names]
-    table = aligned([head, *[[_as_text(rows[i].get(name)) for name in names] for i in chosen]])
+    table = text_table([list(heads.values()), *[[_as_text(rows[i].get(name)) for name in heads] for i in chosen]])
     return "\n".join([table, "", *_left_out(run, len(chosen), len(rows), probe, [p for p in probes if p != probe])])
 
 
@@ -52,8 +54,15 @@ def _left_out(run: Run, shown: int, recorded: int, probe: str, others: list[str]
     return said
 
 
-def _head(run: Run, name: str) -> str:
-    return name.replace("_", " ").replace("planes/", "cells on ") + (", sum" if run.is_sum(name) else "")
+def _measures_in_words(run: Run) -> str:
+    """Each measure with the options that it was taken with, one a line."""
+    measures = dict.fromkeys(measure for _, measure in run.places)
+    lines = "".join(f"- {run.label(measure)}\n" for measure in measures)
+    return f"Measured:\n\n{lines}\n" if lines else ""
+
+
+def _head(run: Run, measure: str) -> str:
+    return measure.replace("_", " ") + (", sum" if run.is_sum(measure) else "")
 
 
 def _as_text(value: Any) -> str:
@@ -105,8 +114,8 @@ def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("pn
     failed = "\n".join(_failures(run)) or "nothing"
     write_text(
         files[-1],
-        f"# {run.path.name}\n\n{shown}\n\n## Phases of {SIGNAL}\n\n```\n{found or 'not recorded'}\n```\n\n"
-        f"## Records\n\n```\n{summary(run)}\n```\n\n"
+        f"# {run.path.name}\n\n{shown}\n\n## Phases of {SIGNAL_COLUMN}\n\n```\n{found or 'not recorded'}\n```\n\n"
+        f"## Records\n\n```\n{summary(run)}\n```\n\n{_measures_in_words(run)}"
         f"## What could not be measured\n\n```\n{failed}\n```\n\n## How it was made\n\n{about}\n",
     )
     return files
@@ -122,10 +131,11 @@ def _curves_figure(run: Run) -> "Figure":
 
     rows = run.rows()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    means = [f"{probe}/{measure}" for probe, measure in run.places]
     measures = list(dict.fromkeys(measure for _, measure in run.places if not measure.endswith("accuracy")))
     measures += ["loss"] if "loss" in columns else []
-    scores = [name for name in ("train_accuracy", "test_accuracy", *means) if name in columns and "accuracy" in name]
+    scores: dict[str, str] = {name: name.replace("_", " ") for name in ACCURACIES if name in columns}
+    robust = [(probe, measure) for probe, measure in run.places if measure.endswith("accuracy")]
+    scores |= {f"{probe}/{measure}": f"{probe}, {measure.replace('_', ' ')}" for probe, measure in robust}
     count = max(1, len(measures) + bool(scores))
     figure = plt.figure(figsize=(WIDTH, 2.0 * count + 0.6), layout="constrained")
     axes = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
@@ -133,14 +143,17 @@ def _curves_figure(run: Run) -> "Figure":
         recorded(run, measure, ax)
     if scores:
         accuracies: dict[str, ArrayLike] = {
-            name.replace("_", " ").replace("/", ", "): [np.nan if row.get(name) is None else row[name] for row in rows]
-            for name in scores
+            label: [np.nan if row.get(name) is None else row[name] for row in rows] for name, label in scores.items()
         }
-        curve([row["step"] for row in rows], accuracies, axes[-1], label=_accuracy_label(run))
+        errors: dict[str, ArrayLike] = {
+            label: [np.nan if (error := row.get(f"{name}/stderr")) is None else error for row in rows]
+            for name, label in scores.items()
+            if f"{name}/stderr" in columns
+        }
+        curve([row["step"] for row in rows], accuracies, axes[-1], stderr=errors, label=_accuracy_label(run))
     found = run.phases() if run.has_phases() else None
-    told = run.label(SIGNAL.split("/")[1]).split(", ")[0]
-    for ax in axes:
-        if found is not None and not ax.get_ylabel().startswith(told):  # which has them already
+    for ax, shown in zip_longest(axes, measures):
+        if found is not None and shown != SIGNAL[1]:  # which has them already
             mark_phases(found, ax, named=False)
         if legend := ax.get_legend():
             legend.remove()
@@ -153,9 +166,15 @@ def _curves_figure(run: Run) -> "Figure":
     return figure
 
 
+def _place_in_legend(entry: str) -> tuple[bool, bool, int, str]:
+    """Layers by number, then the decision boundary, then classes by number."""
+    number = re.search(r"\d+", entry)
+    return entry.startswith("class"), entry.startswith("decision"), int(number[0]) if number else 0, entry
+
+
 def _accuracy_label(run: Run) -> str:
     """With what it is robust to, if that was asked for."""
-    robust = run.label("robust_accuracy").split(", ")[1:]
+    _, robust = run.name_and_options("robust_accuracy")
     return "\n".join(["accuracy", f"robust: {robust[0]}", ", ".join(robust[1:])]) if robust else "accuracy"
 
 
@@ -176,13 +195,13 @@ def _planes_figure(run: Run) -> "Figure":
     for k, step in enumerate(chosen):
         cells = run.plane(step, name)
         ax = regions(cells, figure.add_subplot(down, across, k + 1))
-        ax.set(title=f"step {step:,}: {len(cells):,} regions", xticks=[], yticks=[], xlabel="", ylabel="")
+        ax.set(title=f"step {step:,}: {how_many(len(cells), 'region')}", xticks=[], yticks=[], xlabel="", ylabel="")
         if legend := ax.get_legend():  # one for all of them
             pairs = zip(legend.get_texts(), legend.legend_handles, strict=True)
             entries |= {text.get_text(): handle for text, handle in pairs if handle is not None}
             legend.remove()
     if entries:
-        names = sorted(entries, key=lambda entry: (entry.startswith("class"), entry.startswith("decision"), entry))
+        names = sorted(entries, key=_place_in_legend)
         add_shared_legend(figure, [entries[entry] for entry in names], names, columns=2 * across)
     figure.draw_without_rendering()  # only then is it known where titles above squares are, and room is made for them
     return figure

@@ -19,13 +19,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from filelock import FileLock, Timeout
 from torch import Tensor
 
 from regionscope.disk import DamagedFile, clear_leftovers, make_folder, reading, remove, sync_folder, whole_folder
 from regionscope.files import check_name, check_tensors, plain, read_json, read_tensors, write_json, write_tensors
 from regionscope.geometry.plane_cells import PlaneCells
-from regionscope.measures.table import measure_label
+from regionscope.measures.table import options_in_words
 from regionscope.runs.phases import FEWEST, Phases, phases
 from regionscope.runs.record import Record, check_status, whole_step
 from regionscope.tables import Facts, write_rows
@@ -38,7 +39,8 @@ VERSION = 1
 PROMISED = "promised"  # in a configuration: the steps that a finished run has recorded, with weights
 ENDED = ("finished", "incomplete", "stopped")  # states in which the last step is recorded
 PATIENCE = 0.2  # seconds in which a look at the lock by `_has_writer` is over
-SIGNAL = "train/boundary_crossings"  # the curve whose phases are told, if nothing else is said
+SIGNAL = ("train", "boundary_crossings")  # probe and measure whose phases are told, if nothing else is said
+SIGNAL_COLUMN = "/".join(SIGNAL)
 
 
 class RunExists(ValueError):
@@ -55,6 +57,7 @@ class Run(Facts):
     def __init__(self, path: str | Path, lock: FileLock | None = None) -> None:
         self.path, self._lock = Path(path), lock
         self._records: dict[int, Record] = {}  # those that were read
+        self._stamps: dict[int, tuple[int, int]] = {}  # of their files
         self._left_out: set[int] = set()  # those that could not be, and it was said
         about = read_json(self.path / "run.json")
         if about.get("version") != VERSION:
@@ -227,7 +230,9 @@ class Run(Facts):
         if not folder.is_dir():
             return "it was not recorded"
         try:
-            record = self._read(step)
+            if self._stamps.get(step) != _stamp(folder / "measures.json"):  # no file that was read
+                self._records.pop(step, None)
+            record = self.read(step)
             weights = folder / "weights.safetensors"
             if step in self._promised or weights.exists():
                 check_tensors(weights)
@@ -269,11 +274,12 @@ class Run(Facts):
 
     def _read(self, step: int) -> Record:
         file = self._recorded(step) / "measures.json"
-        stored = read_json(file)
+        stamp, stored = _stamp(file), read_json(file)
         with reading(file, "is damaged, or no record"):
             record = Record.from_dict(stored)
         if record.step != step:
             raise DamagedFile(f"{file} is damaged: it is the record of step {record.step}")
+        self._stamps[step] = stamp
         return record
 
     def _folder(self, step: int) -> Path:
@@ -365,32 +371,42 @@ class Run(Facts):
         found = ((probe, name, one) for r in records for probe in r.probes for name, one in r.probes[probe].items())
         return list(dict.fromkeys((probe, name) for probe, name, one in found if "mean" in one))
 
-    def has_phases(self, column: str = SIGNAL) -> bool:
+    def has_phases(self, column: str = SIGNAL_COLUMN) -> bool:
         """Whether there are enough records of a column to tell its phases."""
         return len(self.rows_with(column)) >= FEWEST
 
-    def phases(self, column: str = SIGNAL) -> Phases:
+    def phases(self, column: str = SIGNAL_COLUMN) -> Phases:
         """The phases of a column, with the times of memorisation and generalisation if accuracies were recorded."""
-        rows = self.rows_with(column)
         if not self.has_phases(column):
-            raise ValueError(f"phases need at least {FEWEST} records of {column}, {self.path} has {len(rows)}")
-        names = {"stderr": f"{column}/stderr", "train_accuracy": "train_accuracy", "test_accuracy": "test_accuracy"}
-        known = {option: [row.get(name) for row in rows] for option, name in names.items()}
-        complete = {option: values for option, values in known.items() if None not in values}
-        return phases(*self.curve(column), **complete)  # type: ignore[arg-type]
+            recorded = len(self.rows_with(column))
+            raise ValueError(f"phases need at least {FEWEST} records of {column}, {self.path} has {recorded}")
+        rows = self.rows()  # accuracies count also where the column has no value
+        names = {"values": column, "stderr": f"{column}/stderr"}
+        names |= {name: name for name in ("train_accuracy", "test_accuracy")}
+        told: dict[str, Any] = {option: np.array([row.get(n) for row in rows], float) for option, n in names.items()}
+        return phases([row["step"] for row in rows], **told)  # what is missing is NaN
 
     def label(self, column: str) -> str:
         """A column, or a measure, in words, with the options that it was measured with."""
-        *probe, measure = column.split("/")[:2]
+        name, options = self.name_and_options(column)
+        return ", ".join([name, *options])
+
+    def name_and_options(self, column: str) -> tuple[str, list[str]]:
+        """The same apart: what it is, and each of the options; a number of the training loop has none."""
+        places = {f"{probe}/{measure}": (probe, measure) for probe, measure in self.places}
+        whole = next((place for place in places if f"{column}/".startswith(f"{place}/")), None)
+        probe, measure = (None, column) if whole is None else places[whole]
+        part = "" if whole is None else column[len(whole) + 1 :]  # of a layer, or the error
         told = self.config.get("measures")
-        known = told.get(measure) if isinstance(told, Mapping) else None
-        name, *options = measure_label(measure, known if isinstance(known, Mapping) else None).split(", ")
-        summed = ["sum over layers"] if self.is_sum(measure) else []
-        return ", ".join([f"{name} at {probe[0]}" if probe else name, *summed, *options])
+        options = options_in_words(told.get(measure)) if isinstance(told, Mapping) else []
+        name = measure.replace("_", " ") + (f" at {probe}" if probe is not None else "")
+        summed = [part] if part else ["sum over layers"] if self.is_sum(measure) else []
+        return name, [*summed, *options]
 
     def is_sum(self, measure: str) -> bool:
         """Whether a measure has been added up over several layers."""
-        return any(name.endswith(f"/{measure}/layer2") for row in self.rows()[:1] for name in row)
+        probes = [found for step in self._whole_steps()[:1] for found in self.read(step).probes.values()]
+        return any(len(found.get(measure, {}).get("per_layer") or ()) > 1 for found in probes)
 
     def plot(self, what: str | None = None, ax: "Axes | None" = None) -> "Axes":
         """A measure at every probe, or one column, over the steps, with the phases that it tells.
@@ -504,6 +520,12 @@ def _existing(path: str | Path) -> Path:
 
 def _place(parent: Path, step: int) -> Path:
     return parent / f"{step:09d}"
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """By which a file that was written anew is told from the one that was there."""
+    about = file.stat()
+    return about.st_mtime_ns, about.st_ino
 
 
 def _numbered(parent: Path) -> list[int]:

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from regionscope.files import check_name
@@ -20,9 +21,10 @@ from regionscope.measures.attacks import box_of
 from regionscope.measures.plans import Plan, planned_measures
 from regionscope.measures.table import MEASURES, measure_named
 from regionscope.points import ARRAYS, as_tensor
-from regionscope.results import Estimate, joint_estimate
-from regionscope.runs.processes import from_every_process, leaders, leads, own_part
+from regionscope.results import Estimate, Share, joint_estimate
+from regionscope.runs.processes import from_every_process, leaders, leads, own_number, own_part
 from regionscope.runs.record import Finding, Record, finding, number
+from regionscope.tables import how_many
 from regionscope.tracing.network import BATCH_ADVICE, Network
 from regionscope.tracing.trace import trace
 from regionscope.tracing.undisturbed import contents_kept, evaluated, unwrapped
@@ -58,6 +60,8 @@ class Watched:
         """What a user asks for, if it makes sense, with the options that suit watching."""
         if not isinstance(probes, Mapping):
             raise TypeError(f'probes are sets of points by name, such as {{"train": x}}, got {type(probes).__name__}')
+        if not probes and not planes:
+            raise ValueError("there is nothing to watch: give probes, sets of points by name, or planes")
         for kind, names in {"probe": probes, "plane": planes}.items():
             for name in names:
                 check_name(kind, name)
@@ -228,16 +232,20 @@ def _where_nan(model: Model | Network) -> str | None:
 
 
 def _networks_of(model: Model | Network, allow_smooth: bool) -> Callable[[Tensor], Network]:
-    """A function that gives the network for points; of their shape it is traced when it is first asked for."""
+    """A function that gives the network for points, or raises why there is none; of a shape it is traced once."""
     if isinstance(model, Network):
         return lambda x: model
-    networks: dict[object, Network] = {}
+    networks: dict[object, Network | Exception] = {}
 
     def network(x: Tensor) -> Network:
         kind = tuple(x.shape[1:]), x.dtype, x.device
-        if kind not in networks:
-            networks[kind] = trace(model, x[:1], allow_smooth=allow_smooth)
-        return networks[kind]
+        first = partial(trace, model, x[:1], allow_smooth=allow_smooth)
+        found = networks[kind] if kind in networks else _outcome(first)
+        if isinstance(found, Network) or x[:1].isfinite().all():  # what fails at no number may do elsewhere
+            networks[kind] = found
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     return network
 
@@ -246,7 +254,10 @@ def _part(
     name: str, network: Network | Exception, points: Tensor, labels: Tensor | None, seed: int,
     options: Mapping[str, Any],
 ) -> Any:  # fmt: skip
-    """The estimate at those of the points that are for this process, if any; None also if labels are missing."""
+    """The estimate at those of the points that are for this process, if any; None also if labels are missing.
+
+    Every process has a noise of its own, so what is drawn at a point depends on how many there are.
+    """
     if labels is None and MEASURES[name].needs_labels:
         return None  # another probe has them
     options = dict(options)
@@ -256,7 +267,7 @@ def _part(
         return None
     if isinstance(network, Exception):  # the model cannot be traced at this probe
         raise network
-    return MEASURES[name].estimate(network, x, y, seed=seed, **options)
+    return MEASURES[name].estimate(network, x, y, seed=seed, part=own_number(), **options)
 
 
 def _together(parts: list[Any]) -> Finding | Exception | None:
@@ -277,7 +288,7 @@ def _own_finding(name: str, function: Function, model: Model | Network, points: 
     if isinstance(found, list) and found and isinstance(found[0], Bound):
         return {bound.form: bound.to_dict() for bound in found}
     try:
-        array = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found)
+        array = np.asarray(_as_numpy_has_it(found) if isinstance(found, Tensor) else found)
         if array.dtype.kind in "USc":  # text that looks like a number is none, and of a complex one half would go
             raise TypeError
         values = array.astype(np.float64)
@@ -286,8 +297,15 @@ def _own_finding(name: str, function: Function, model: Model | Network, points: 
     if values.size == 1:
         return {"mean": float(values.item()), "stderr": None}
     if values.shape not in {(len(points),), (len(points), 1)}:
-        raise ValueError(f"{OWN}; {name} returned shape {values.shape} at {len(points)} points")
-    return Estimate(name, values.ravel()).to_dict()
+        raise ValueError(f"{OWN}; {name} returned shape {values.shape} at {how_many(len(points), 'point')}")
+    kind = Share if array.dtype == np.bool_ else Estimate
+    return kind(name, values.ravel()).to_dict()
+
+
+def _as_numpy_has_it(found: Tensor) -> Tensor:
+    """A tensor without its gradients, on the CPU, in a dtype that numpy knows."""
+    found = found.detach().cpu()
+    return found.double() if found.is_floating_point() else found
 
 
 def _cells(model: Model | Network, network: Callable[[Tensor], Network], plane: Plane) -> PlaneCells:
@@ -314,7 +332,7 @@ def _points_and_labels(name: str, probe: Probe) -> tuple[Tensor, Tensor | None]:
     if points.ndim < 2:
         raise ValueError(f"probe {name!r} must be a batch (n, ...), got shape {tuple(points.shape)}; {BATCH_ADVICE}")
     if labels is not None and len(labels) != len(points):
-        raise ValueError(f"probe {name!r} has {len(points)} points and {len(labels)} labels")
+        raise ValueError(f"probe {name!r} has {how_many(len(points), 'point')} and {how_many(len(labels), 'label')}")
     return as_tensor(points), None if labels is None else as_tensor(labels)
 
 
@@ -344,5 +362,5 @@ def _measures_with_options(
 
 
 def _description(points: Tensor) -> dict[str, Any]:
-    digest = sha256(points.detach().cpu().contiguous().numpy().tobytes()).hexdigest()[:16]
+    digest = sha256(points.detach().cpu().flatten().view(torch.uint8).numpy().tobytes()).hexdigest()[:16]
     return {"points": len(points), "shape": list(points.shape[1:]), "sha256": digest}

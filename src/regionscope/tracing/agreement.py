@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from regionscope.machine import points_at_once
 from regionscope.tracing.forward import Forward, Recording, Seen, largest
 from regionscope.tracing.ledger import UnsupportedModel
 from regionscope.tracing.lifting import Shape, lifted
@@ -174,7 +175,7 @@ def _agrees_far_away(network: Network, forward: Forward, far: Tensor, expected: 
 
 def _crowd(network: Network, points: Tensor) -> Tensor:
     """A large batch made of these points, in turn."""
-    size = max(LEAST, min(CROWD, ENTRIES // max(network.program.entries, 1)))
+    size = max(LEAST, min(CROWD, points_at_once(network.program.entries, floats=ENTRIES)))
     return 5 * torch.arange(size, device=points.device) % len(points)
 
 

@@ -46,7 +46,7 @@ class Calling:
 
 
 @dataclass
-class Fact:
+class _Fact:
     """What is known of a value: does it depend on the input, how many activations are behind it, may it be used."""
 
     shape: tuple[int, ...]
@@ -82,7 +82,7 @@ class Ledger:
         self.calling = calling
         self.held = held  # id of a tensor of the model -> where it is held
         self.steps: list[Step] = []
-        self.facts: list[Fact] = []  # of every value
+        self.facts: list[_Fact] = []  # of every value
         self.seen: dict[int, Tensor] | None = {} if keep else None  # what live values were
         self.constants: dict[int, Tensor | Held] = {}
         self._storages: dict[int, _Storage] = {}
@@ -105,12 +105,12 @@ class Ledger:
         self.know(tensor, value)
         return value
 
-    def fact(self, tensor: Tensor) -> Fact:
+    def fact(self, tensor: Tensor) -> _Fact:
         return self.facts[self.value(tensor)]
 
     def new(self, tensor: Any, *, live: bool, layer: int = 0, place: str = "") -> int:
         """The number of a new value, that of a tensor."""
-        self.facts.append(Fact(tuple(tensor.shape) if isinstance(tensor, Tensor) else (), live, layer, place))
+        self.facts.append(_Fact(tuple(tensor.shape) if isinstance(tensor, Tensor) else (), live, layer, place))
         number = len(self.facts) - 1
         if live:
             self.look_again(number, tensor)

@@ -1,20 +1,23 @@
 """A traced network: its activation sites, and their pre-activations at any points."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from regionscope.machine import portions
 from regionscope.points import as_tensor
-from regionscope.tables import Facts, Text, aligned, how_many, html_table
+from regionscope.tables import Facts, Text, how_many, html_table, text_table
 from regionscope.tracing.activations import PAIRWISE
 from regionscope.tracing.program import Held, OnValue, Program
 from regionscope.types import Array
 
+Found = TypeVar("Found")
 # a second difference above this share of the first says the function is not affine
 AFFINE_DEFECT = 1e-7
 ROUNDING = 1e-12  # what float64 may leave of the second difference, relative to the values
@@ -285,7 +288,7 @@ class Network:
 
     def __str__(self) -> str:
         """A table of the sites."""
-        return f"{aligned(self._rows())}\n{self!r}"
+        return f"{text_table(self._rows())}\n{self!r}"
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""
@@ -323,12 +326,23 @@ class Network:
         if batch_size is None or batch_size >= len(x):
             return function(x)
         results: list[Tensor] = []
-        for start in range(0, len(x), batch_size):
-            part = function(x[start : start + batch_size])
+        for rows in portions(len(x), batch_size):
+            part = function(x[rows])
             results = results or [torch.empty(len(x), *p.shape[1:], dtype=p.dtype, device=p.device) for p in part]
             for whole, piece_ in zip(results, part, strict=True):
-                whole[start : start + batch_size] = piece_
+                whole[rows] = piece_
         return results
+
+
+def kept_with(net: Network, key: Hashable, found: Callable[[], Found]) -> Found:
+    """What was found out about a network, once; it is kept with it, and copies begin with nothing.
+
+    The key is the function that asks, or begins with it, so that no two files mean different things by one.
+    """
+    known: dict[Hashable, Found] = vars(net).setdefault("_kept", {})
+    if key not in known:
+        known[key] = found()
+    return known[key]
 
 
 def piece(values: Tensor, breakpoints: tuple[float, ...]) -> Tensor:

@@ -21,6 +21,8 @@ State = dict[str, Tensor]
 
 HOLDERS = ("state_dict", "model_state_dict", "model")  # where training scripts keep the state dict in what they save
 
+COMPILED = "_orig_mod."
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -76,8 +78,9 @@ def load_model(path: str | Path, model: ModelOf = None, *, prefix: str | None = 
     `save_weights` wrote with an architecture, need none. Every weight must have its place, of its shape, and none is
     rounded: the network gets the wider dtype of its own and the file's. No code in the file is ever executed.
 
-    A prefix that all weights have and the network does not know, such as Lightning's "model.", is left out. Where only
-    some have one, `prefix` says whose weights are meant, and the others are left out.
+    A prefix that all weights have and the network does not know, such as Lightning's "model.", is left out, and so is
+    the "_orig_mod." of torch.compile wherever it stands. Where only some have a prefix, `prefix` says whose weights are
+    meant, and the others are left out.
 
     >>> from tempfile import mkdtemp
     >>> torch.save(nn.Linear(2, 3).state_dict(), path := mkdtemp() + "/linear.pt")
@@ -100,7 +103,11 @@ def loaded_model(path: str | Path, model: ModelOf = None, *, prefix: str | None 
     else:
         network = _module_of(model)
         said = f"{type(network).__name__}, as you say"
-        named = _without_prefix(named, set(network.state_dict()).__eq__)
+        wanted = set(network.state_dict())
+        named = _without_prefix(named, wanted.__eq__)
+        if set(named) != wanted and set(bare := _without_prefix(_uncompiled(named), wanted.__eq__)) == wanted:
+            state, named = _uncompiled(state), bare
+            said += f"; {COMPILED!r} is left out of the names of its weights"
     cut = next(iter(state), "").removesuffix(next(iter(named), "")) if prefix is None else prefix
     left = f"; {cut!r} is left out of the names of its weights" if cut else ""
     left += f", and {len(state) - len(named)} others of the file" if len(named) < len(state) else ""
@@ -185,11 +192,13 @@ def _check_tensor(name: str, tensor: Tensor) -> None:
 
 def _state_in(loaded: object) -> State:
     """The state dict that a file holds, itself or under one of the usual names."""
+    there = ""
     if isinstance(loaded, dict) and not _is_state(loaded):
+        there = f", under {', '.join(HOLDERS)}: it has {_first_few([repr(name)[:60] for name in loaded])}"
         held = [loaded[name] for name in HOLDERS if _is_state(loaded.get(name))]
         loaded = held[0] if len(held) == 1 else None
     if not _is_state(loaded):
-        raise ValueError("it holds no state dict, or several; save model.state_dict()")
+        raise ValueError(f"it holds no state dict, or several{there}; save model.state_dict()")
     return loaded
 
 
@@ -211,6 +220,11 @@ def _weights_of(prefix: str, state: State, path: Path) -> State:
 
 def _below(prefix: str, state: State) -> State:
     return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+
+
+def _uncompiled(state: State) -> State:
+    """Weights without what torch.compile puts into the names of those of parts of a network."""
+    return {name.replace(COMPILED, ""): tensor for name, tensor in state.items()}
 
 
 def _without_prefix(state: State, fits: Callable[[set[str]], bool]) -> State:

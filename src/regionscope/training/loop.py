@@ -21,6 +21,7 @@ from regionscope.measures.table import measure_named
 from regionscope.runs.monitor import Logger, Monitor, log_steps
 from regionscope.runs.run import PROMISED, Run, check_no_run
 from regionscope.runs.watched import Watched, observation
+from regionscope.tables import how_many
 from regionscope.tracing.trace import trace
 from regionscope.training.checkpoints import Architecture, with_weights
 from regionscope.training.config import (
@@ -62,7 +63,7 @@ def train(
     if not overwrite:
         check_no_run(path)
     _check_save_every(save_every)
-    where = _usable_device(device)
+    where = usable_device(device)
     data = training_data(config)
     parts = _parts(config, data, where)
     _try(parts, config)
@@ -92,7 +93,7 @@ def resume(
             return run
         if status.get("state") == "failed":
             raise TrainingFailed(f"{run.path} failed: {status.get('reason', 'nobody knows why')}")
-        where, data = _usable_device(device), training_data(config)
+        where, data = usable_device(device), training_data(config)
         if digest(data) != run.config.get("data"):
             raise ValueError(
                 f"{config.dataset} is not what {run.path} was begun with; going on would mix two data sets"
@@ -166,7 +167,7 @@ def _check_save_every(seconds: float) -> None:
         raise ValueError(f"save_every must be so many seconds, not {seconds:g}")
 
 
-def _usable_device(name: str) -> torch.device:
+def usable_device(name: str) -> torch.device:
     """A device by its name, if it can hold a number."""
     try:
         device = torch.device(name)
@@ -203,7 +204,7 @@ def _go_on(
     stopped_by = loop.signals[0] if loop.signals and loop.step < config.steps else None
     state = "stopped" if stopped_by else "incomplete" if loop.lost else "finished"
     try:
-        run.set_status(state=state, step=loop.step, signal=stopped_by, **loop.shown)
+        run.set_status(state=state, step=loop.step, signal=stopped_by, scored=loop.scored, **loop.shown)
     except OSError as error:
         raise OSError(f"training is over, but {error}; make room, then: regionscope resume {run.path}") from error
 
@@ -221,7 +222,8 @@ class _Loop:
     show_progress: bool
     step: int = 0
     saved: int = -1  # the step of the state that training is at or comes from
-    shown: Mapping[str, float] = field(default_factory=dict)  # the scores of the last record
+    shown: Mapping[str, float] = field(default_factory=dict)  # the last scores
+    scored: int | None = None  # the step that they are of
     lost: set[int] = field(default_factory=set)  # steps whose records are missing
     signals: list[int] = field(default_factory=list)
 
@@ -247,7 +249,8 @@ class _Loop:
         self.saved = _restore(self.run, self.parts.model, self.parts.optimiser, at_most)
         self.step = max(self.saved, 0)
         self.run.keep_states({self.saved, *(newest if at_most is not None else ())})
-        self.shown = {name: value for name, value in self.run.status.items() if name in SCORES}
+        status = self.run.status
+        self.shown, self.scored = {name: status[name] for name in SCORES if name in status}, status.get("scored")
 
     def train_until(self, last: int) -> None:
         """Train to a step, or to a signal."""
@@ -258,7 +261,7 @@ class _Loop:
             while True:
                 due, stop = self.monitor.due(self.step), bool(self.signals)  # one that comes after is for the next step
                 if due:
-                    self.shown = self._scores()
+                    self.shown, self.scored = self._scores(), self.step
                     loss = self.shown["loss"]
                 if not math.isfinite(loss):
                     raise _failure(self.run, self.step, loss)
@@ -276,7 +279,7 @@ class _Loop:
                 self.step += 1
                 progress.step(loss, self.shown)
             if not due:  # a signal came between two records: the scores are those of this step too
-                self.shown = self._scores()
+                self.shown, self.scored = self._scores(), self.step
 
     def _scores(self) -> dict[str, float]:
         return _scores(self.parts.model, self.config, *self.splits)
@@ -284,7 +287,8 @@ class _Loop:
     def _save(self) -> float:
         """Save what going on needs; the seconds that it took."""
         start, tensors = time.monotonic(), _state_tensors(self.parts.model, self.parts.optimiser)
-        save_or_warn(self.run, self.step, tensors, self.shown, needed=min(self.lost, default=None))
+        shown = {**self.shown, "scored": self.scored}
+        save_or_warn(self.run, self.step, tensors, shown, needed=min(self.lost, default=None))
         self.saved = self.step
         return time.monotonic() - start
 
@@ -353,7 +357,8 @@ def _failure(run: Run, step: int, loss: float) -> TrainingFailed:
     reason = f"the loss is {loss} at step {step}; try a smaller lr or init_scale"
     with suppress(OSError):  # the reason is told in any case
         run.set_status(state="failed", step=step, reason=reason)
-    return TrainingFailed(f"{run.path} failed: {reason} (the {len(run.steps)} records made so far stay)")
+    kept = how_many(len(run.steps), "record")
+    return TrainingFailed(f"{run.path} failed: {reason} (what was recorded stays: {kept})")
 
 
 # stopping and going on
@@ -372,7 +377,7 @@ def _state_tensors(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
 
 
 def save_or_warn(
-    run: Run, step: int, tensors: Mapping[str, Tensor], shown: Mapping[str, float], *, needed: int | None = None
+    run: Run, step: int, tensors: Mapping[str, Tensor], shown: Mapping[str, Any], *, needed: int | None = None
 ) -> None:
     """Save what going on needs; if that fails, the state before stays and training goes on."""
     try:
