@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -212,6 +213,22 @@ def test_training_that_is_stopped_says_how_to_go_on(
     assert capsys.readouterr().out.endswith("go on with: regionscope resume 'runs/a run'\n")
     monkeypatch.setattr(loop, "_take_step", step)
     assert called("resume", "runs/a run") == 0
+
+
+def test_threads_that_a_command_has_not_begun_do_not_end_the_process(
+    called: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a program, or a suite of tests, that calls the command as a function."""
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        assert called("--version") == 0
+        monkeypatch.setattr(loop, "training_data", stop)
+        assert called("train", "runs/never", "--quiet") == 130
+    finally:
+        done.set()
+        other.join()
 
 
 def test_whoever_stops_at_once_is_told_how_to_go_on(

@@ -15,6 +15,7 @@ AGAIN = "the same command begins anew"
 def main() -> None:
     """Run the command line; what a user can mend, and how to go on after Ctrl-C, is said in one line."""
     warnings.showwarning = _say_warning
+    before = set(threading.enumerate())
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed, as by >&-: what is printed goes nowhere
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
@@ -33,7 +34,7 @@ def main() -> None:
         code = 130 if isinstance(stop, KeyboardInterrupt) else stop.code
         if notes := getattr(stop, "__notes__", [] if isinstance(stop, SystemExit) else [AGAIN]):
             print(f"regionscope: stopped; {notes[0]}", file=sys.stderr)
-        _leave_if_threads_go_on(code)
+        _leave_if_threads_go_on(code, set(threading.enumerate()) - before)
     except BrokenPipeError:  # nobody reads any more: what is left goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
@@ -45,9 +46,9 @@ def main() -> None:
     sys.exit(code)
 
 
-def _leave_if_threads_go_on(code: Any) -> None:
-    """End the process at once if threads are in the middle of something, which Python would wait for."""
-    if isinstance(code, int) and any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()):
+def _leave_if_threads_go_on(code: Any, begun: set[threading.Thread]) -> None:
+    """End the process at once if threads it has begun are in the middle of something, which Python would wait for."""
+    if isinstance(code, int) and not all(thread.daemon for thread in begun):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
