@@ -28,8 +28,8 @@ HOUSE = {
     " sweep stitching subdivision forecasts segments maps decision stored cells line_cells plane_cells checks"
     " certificates",
     "measures": "draws classification tangents noise pools good directions routes krylov cones penalties crosspolytopes"
-    " neighbourhoods switches complexity expected deformation crossings confirmations region_count comparison rank"
-    " variation distance attacks robustness costs table plans",
+    " neighbourhoods switches dense_chains complexity expected deformation crossings confirmations region_count"
+    " comparison rank variation distance attacks robustness costs table plans",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",
     "datasets": "files bunny sets",

@@ -123,6 +123,7 @@ def test_who_is_told_to_stop_does_not_wait_for_threads(how: str) -> None:
         "import os, signal, threading, time, torch; from regionscope import cli; from regionscope.cli import commands\n"
         "from regionscope.machine import in_threads, one_core_each; torch.set_num_threads(2)\n"
         f"commands.exit_code_of = lambda _: list({how})\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # it may be ignored, as in the background
         "print('begun', flush=True); threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start(); cli.main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)  # or it waits

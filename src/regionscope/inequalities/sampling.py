@@ -18,7 +18,7 @@ from regionscope.measures.pools import levels_at_breakpoints
 from regionscope.measures.rank import ranks
 from regionscope.measures.routes import Route
 from regionscope.progress import tqdm
-from regionscope.tracing.network import Network, piece
+from regionscope.tracing.network import Network, as_rows, piece
 from regionscope.types import Floats
 
 OUTPUTS = 64  # with more, the Lipschitz constants met on the data are left out
@@ -133,7 +133,7 @@ def _lost_weights(
         bad = (~mask)[:, None].to(w).expand_as(w)  # how many each stands for
         if site.breakpoints and not good_as_it_stands(net, site):
             levels = levels_at_breakpoints(net, site, x)
-            hidden = stand.leaving(site)[:, None] != levels
+            hidden = as_rows(stand.values[site.exit])[:, None] != levels
             chance = _chances(torch.where(hidden, w, 0.0), hidden)
             bad = torch.where(hidden, 0.0, bad)
             looks = (u < chance).nonzero()

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from regionscope.machine import one_core_each, points_at_once
+from regionscope.machine import one_core_each, points_at_once, portions
+from regionscope.measures.dense_chains import DenseChain, dense_chain
 from regionscope.measures.directions import Directions, chosen_directions, tangent_floats
 from regionscope.measures.draws import Draws
-from regionscope.measures.good import good_weights, usual_slopes
+from regionscope.measures.good import Standing, good_weights, standing_of, usual_slopes
 from regionscope.measures.penalties import drawn_once
 from regionscope.measures.routes import Route
-from regionscope.measures.switches import DenseChain, dense_chain
 from regionscope.points import as_array
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
@@ -215,7 +215,11 @@ def _some_rounds(
         along = None if vectors is None else vectors[rows].transpose(0, 1)
         parts.append(unit_densities(route, x[rows], scales, [d[rows] for d in noise], density, along))
     weights = [torch.cat(site)[order.argsort()] for site in zip(*parts, strict=True)]
-    found = _summed(weights) if usual is None else _good_sums(route.net, x, noise, weights, chosen, usual)
+
+    def standing(rows: slice) -> Standing:
+        return standing_of(route.net, x[rows], [d[rows] for d in noise], usual or [])
+
+    found = _summed(weights) if usual is None else _good_sums(route.net, standing, weights, chosen)
     return list(found.view(2 if antithetic else 1, len(group), n, found.shape[1]).mean(dim=0))
 
 
@@ -239,7 +243,12 @@ def _all_rounds(
     if usual is not None:
         chosen = torch.cat([torch.stack(uniform)[..., side::2].flatten(0, 1) for side in (0, 1)])
         everywhere = x.expand(2 * rounds, *x.shape).flatten(0, 1)
-        sums = _good_sums(net, everywhere, [d.flatten(0, 1) for d in noise], weights, chosen, usual)
+        shifts, entering = ([a.flatten(0, 1) for a in sites] for sites in (noise, values))
+
+        def standing(rows: slice) -> Standing:
+            return quick.standing(everywhere[rows], [d[rows] for d in shifts], usual, [z[rows] for z in entering])
+
+        sums = _good_sums(net, standing, weights, chosen)
     else:
         sums = _summed(weights)
     return list(sums.view(2, rounds, len(x), -1).mean(dim=0))
@@ -259,17 +268,14 @@ def _summed(weights: list[Tensor]) -> Tensor:
     return torch.cat([w.sum(dim=1) for w in weights], dim=1)
 
 
-def _good_sums(
-    net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor, usual: list[Tensor]
-) -> Tensor:
+def _good_sums(net: Network, standing: Callable[[slice], Standing], weights: list[Tensor], chosen: Tensor) -> Tensor:
     """The same over good units. `chosen` (n, sites) pick the unit of each site whose goodness is looked at closely.
 
     Of as many points at once as fit: derivatives take far more room, and fewer of them at once.
     """
     parts = []
-    for rows in torch.arange(len(x), device=x.device).split(points_kept_at_once(net)):
-        these = [d[rows] for d in noise], [w[rows] for w in weights], chosen[rows]
-        parts.append(torch.cat(good_weights(net, x[rows], *these, usual), dim=1))
+    for rows in portions(len(chosen), points_kept_at_once(net)):
+        parts.append(torch.cat(good_weights(standing(rows), [w[rows] for w in weights], chosen[rows]), dim=1))
     return torch.cat(parts)
 
 

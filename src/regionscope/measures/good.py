@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -113,7 +113,7 @@ def usual_slopes(net: Network) -> list[Tensor]:
     return [g.abs().amax(0) for g in slopes]
 
 
-def _near_nothing(slopes: Tensor, usual: Tensor) -> Tensor:
+def near_nothing(slopes: Tensor, usual: Tensor) -> Tensor:
     """Which derivatives may be rounding only."""
     near: Tensor = slopes.abs() <= torch.finfo(slopes.dtype).eps ** (2 / 3) * usual
     return near
@@ -131,12 +131,32 @@ def _pieces(net: Network, entering: Mapping[int, Tensor], noise: list[Tensor] | 
     return found
 
 
-@dataclass(frozen=True)
-class _Standing:
-    """A network at points under noise on what enters its sites: which units are good as they stand, and if moved.
+class Standing(Protocol):
+    """A network at points under noise on what enters its sites: which units are good as they stand, and if moved."""
 
-    The `values` of the program are those before noise is taken off them; only what is `behind` a site is run again.
-    """
+    @property
+    def net(self) -> Network: ...
+    @property
+    def x(self) -> Tensor: ...
+    @property
+    def masks(self) -> list[Tensor]:
+        """Which units are good as they stand, (n, units) a site."""
+
+    @property
+    def values(self) -> Mapping[int, Tensor]:
+        """What leaves the sites, and perhaps other values, by their numbers in the program."""
+
+    def good_at_breakpoint(self, site: Site, unit: Tensor, level: Tensor) -> Tensor:
+        """Whether one unit of a site is good at each point, when it is at a breakpoint and gives `level`.
+
+        The noise of all others is as given; a unit's own noise decides where its boundary lies, not whether it is good.
+        """
+
+
+@dataclass(frozen=True)
+class _AnyStanding:
+    """Of any network. The `values` of the program are those before noise is taken off them; only what is `behind` a
+    site is run again."""
 
     net: Network
     x: Tensor
@@ -147,15 +167,8 @@ class _Standing:
     behind: dict[int, Program]  # by the value that leaves the site
     needed: dict[int, tuple[int, ...]]  # the values that the program behind a site starts from
 
-    def leaving(self, site: Site) -> Tensor:
-        """What leaves a site, (n, units)."""
-        return as_rows(self.values[site.exit])
-
     def good_at_breakpoint(self, site: Site, unit: Tensor, level: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Whether one unit of a site is good at each point, or at some, when it is at a breakpoint and gives `level`.
-
-        The noise of all others is as given; a unit's own noise decides where its boundary lies, not whether it is good.
-        """
+        """As all have it, at each point or at some."""
         start = {value: self.values[value] for value in self.needed[site.exit]}
         noise = self.noise
         if rows is not None:
@@ -177,7 +190,7 @@ class _Standing:
             usual = self.usual[number][at]
             (found,), (open_,) = paths.slopes(out, [moved], [usual], lambda slope: slope.gather(1, at))
         good = found[:, 0] != 0
-        doubts = (open_ & _near_nothing(found, usual))[:, 0].nonzero().flatten()
+        doubts = (open_ & near_nothing(found, usual))[:, 0].nonzero().flatten()
         if not len(doubts):
             return good
         if self.net.dtype != torch.float64:
@@ -191,7 +204,7 @@ class _Standing:
         return good
 
 
-def standing_of(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor]) -> _Standing:
+def standing_of(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor]) -> _AnyStanding:
     """The network at points x, ready to say of units that are moved whether they are good."""
     program = net.program.pruned([net.output])
     cut = {site.exit: program.segments([site.exit]) for site in net.sites if not good_as_it_stands(net, site)}
@@ -199,7 +212,7 @@ def standing_of(net: Network, x: Tensor, noise: list[Tensor], usual: list[Tensor
     masks, values = _masks_and_values(net, x, noise, usual, kept)
     behind = {value: after.still() for value, (_, after) in cut.items()}
     needed = {value: before.outputs for value, (before, _) in cut.items()}
-    return _Standing(net, x, noise, usual, masks, values, behind, needed)
+    return _AnyStanding(net, x, noise, usual, masks, values, behind, needed)
 
 
 def good_as_it_stands(net: Network, site: Site) -> bool:
@@ -233,7 +246,7 @@ def _masks_and_values(
         slopes, open_ = paths.slopes(out, [seen[e] for e in net.exits], usual)
     masks = [g != 0 for g in slopes]
     seen = {value: tensor.detach() for value, tensor in seen.items()}
-    doubts = [way & _near_nothing(g, u) for way, g, u in zip(open_, slopes, usual, strict=True)]
+    doubts = [way & near_nothing(g, u) for way, g, u in zip(open_, slopes, usual, strict=True)]
     rows = torch.stack([d.any(dim=1) for d in doubts]).any(dim=0).nonzero().flatten()
     if len(rows) and net.dtype != torch.float64:
         noisy = None if noise is None else _rows_of(noise, rows)
@@ -297,9 +310,7 @@ def _doubles(tensors: list[Tensor]) -> list[Tensor]:
     return [t.double() for t in tensors]
 
 
-def good_weights(
-    net: Network, x: Tensor, noise: list[Tensor], weights: list[Tensor], chosen: Tensor, usual: list[Tensor]
-) -> list[Tensor]:
+def good_weights(stand: Standing, weights: list[Tensor], chosen: Tensor) -> list[Tensor]:
     """What is left of weights (n, breakpoints, units) a site when only good units count: (n, units) a site; unbiased.
 
     Units that give what they give at the breakpoint, as closed ones do, are good or not as they stand. The others are
@@ -307,18 +318,17 @@ def good_weights(
     probability in proportion to its weight by a uniform number of `chosen` (n, sites) and moved to the breakpoint; if
     it is not what it was, the weight of all is added to it or taken off it: on average, that of those that change.
     """
-    kept = []
-    stand = standing_of(net, x, noise, usual)
+    kept, net, x = [], stand.net, stand.x
     masks = masks_at_levels(net, stand.values, stand.masks)
     for number, (site, mask, w) in enumerate(zip(net.sites, masks, weights, strict=True)):
         if good_as_it_stands(net, site):
             kept.append((w * mask).sum(dim=1))
             continue
         levels = levels_at_breakpoints(net, site, x)
-        open_ = torch.where(stand.leaving(site)[:, None] == levels, 0.0, w).flatten(1)
+        open_ = torch.where(as_rows(stand.values[site.exit])[:, None] == levels, 0.0, w).flatten(1)
         total = open_.detach().sum(dim=1)
-        place = (open_.detach().cumsum(dim=1) < (chosen[:, number] * total)[:, None]).sum(dim=1)
-        place = place.clamp_max(open_.shape[1] - 1)
+        sums = open_.detach().cumsum(dim=1)
+        place = torch.searchsorted(sums, (chosen[:, number] * total)[:, None])[:, 0].clamp_max(open_.shape[1] - 1)
         unit, rows = place % site.units, torch.arange(len(x), device=x.device)
         before = mask.expand(w.shape).flatten(1)[rows, place]
         good = stand.good_at_breakpoint(site, unit, levels.flatten()[place])
@@ -340,6 +350,21 @@ def _generic_output(
         return shifted(value, tensor) if shifted else None
 
     return _generic_sum(program.resume(start, both, _with_open_ties)[-1])
+
+
+def last_slopes(net: Network) -> Tensor | None:
+    """The derivative of a generic combination of the outputs by what leaves the last site, (units,).
+
+    None if the output depends on anything else, or not in an affine way.
+    """
+    last = net.sites[-1]
+    before, after = net.program.pruned([net.output]).segments([last.exit])
+    if not net.piecewise_linear or before.outputs != (last.exit,):
+        return None
+    anywhere = torch.zeros(1, *net.program.shapes[last.exit], dtype=net.dtype, device=net.device).requires_grad_()
+    with torch.enable_grad():
+        out = _generic_sum(after.resume({last.exit: anywhere})[-1])
+    return _slopes(out, [anywhere])[0][0]
 
 
 def _with_open_ties(step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from regionscope.measures.draws import Draws
-from regionscope.measures.good import good_weights, moving_units, usual_slopes
+from regionscope.measures.good import good_weights, moving_units, standing_of, usual_slopes
 from regionscope.measures.pools import masks_at_levels
 from regionscope.measures.routes import Following
 from regionscope.measures.tangents import Tangent
@@ -120,7 +120,7 @@ def _missing_weights(
     weights = [
         _unit_weights(m.z, m.t, s.breakpoints, sigma) for m, s, sigma in zip(met, net.sites, sigmas, strict=True)
     ]
-    kept = good_weights(net, x, noise, weights, chosen, usual_slopes(net))
+    kept = good_weights(standing_of(net, x, noise, usual_slopes(net)), weights, chosen)
     counted = [w.sum(dim=1) * m.counts for w, m in zip(weights, met, strict=True)]
     return torch.stack([(k - c).sum(dim=1) for k, c in zip(kept, counted, strict=True)], dim=1)
 

@@ -13,7 +13,6 @@ switched units where the gradients themselves would need k^3. Where that cancels
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,19 +20,11 @@ import torch
 from torch import Tensor
 
 from regionscope.compiling import njit
-from regionscope.machine import in_threads, points_at_once
+from regionscope.machine import in_threads
 from regionscope.measures.crosspolytopes import Layer
-from regionscope.measures.directions import Directions
-from regionscope.measures.neighbourhoods import Passage, passage
-from regionscope.measures.routes import Route
-from regionscope.tracing.network import Network
 from regionscope.types import Floats, Indices
 
-FEW = 64  # directions; with fewer, the gradients themselves are as fast,
-SEVERAL = 4  # and with fewer draws,
-MANY = 0.25  # and if more than this share of the units are within one standard deviation of the noise
 CANCELS = 8.0  # how much smaller a square may be than what it is the sum of
-FLOATS_AT_ONCE = 1 << 22  # of gradients
 
 
 class _Room(NamedTuple):
@@ -45,68 +36,7 @@ class _Room(NamedTuple):
     every: Indices  # 0, 1, 2, ...
 
 
-@dataclass(frozen=True)
-class DenseChain:
-    """A network whose sites are ReLUs with a dense layer between each and the next, and the way along directions."""
-
-    way: Passage
-    route: Route
-
-    def at_once(self, batch_size: int | None = None) -> int:
-        """How many points to take together, by their gradients."""
-        floats = self.route.net.units * len(self.route.along.vectors)
-        return points_at_once(floats, batch_size, floats=FLOATS_AT_ONCE)
-
-    def values(self, x: Tensor, noise: Sequence[Tensor]) -> list[Tensor]:
-        """What enters the sites at points x (n, ...), under noise (draws, n, units) a site: (draws, n, units)."""
-        (first,) = self.way.centres(x)
-        found = [first.expand(len(noise[0]), -1, -1)]
-        for layer, shift in zip(self.way.layers, noise, strict=False):
-            found.append(torch.relu(found[-1] - shift) @ _layer_weights(layer) + torch.from_numpy(layer.biases))
-        return found
-
-    def norms(self, x: Tensor, values: Sequence[Tensor], noise: Sequence[Tensor]) -> list[Tensor]:
-        """The gradient norms of all units at these points, (draws, n, units) a site."""
-        found: dict[int, Tensor] = {}
-
-        def visit(number: int, z: Tensor, tangents: Tensor) -> None:
-            found[number] = tangents
-
-        self.route.follow(x, visit)
-        tangents = torch.cat([found[number] for number in range(len(found))], dim=2).transpose(0, 1)  # (n, r, units)
-        zeros = [torch.zeros_like(shift[:1]) for shift in noise]
-        stood = torch.cat([z > 0 for z in self.values(x, zeros)], dim=2)[0]
-        stands = torch.cat([z > shift for z, shift in zip(values, noise, strict=True)], dim=2).transpose(0, 1)
-        widths = [z.shape[2] for z in values]
-        squares = _squares_of(self.way.layers, tangents, stood, stands.contiguous(), widths)
-        return list(squares.sqrt().transpose(0, 1).split(widths, dim=2))
-
-
-def _layer_weights(layer: Layer) -> Tensor:
-    return torch.from_numpy(layer.weights)
-
-
-@torch.no_grad()
-def dense_chain(net: Network, along: Directions, scales: Sequence[float], x: Tensor, draws: int) -> DenseChain | None:
-    """The network as a chain, if it is one and it is likely to pay for so many draws, judged by some points x."""
-    if (
-        not along.exact
-        or len(along.vectors) < FEW
-        or draws < SEVERAL
-        or net.dtype is not torch.float32
-        or net.layers < 2
-    ):
-        return None
-    way = passage(net, range(1, net.layers + 1))
-    if len(way.layers) != len(net.sites) - 1 or [site.entry for site in way.sites] != list(net.entries):
-        return None
-    found = DenseChain(way, Route(net, along, roots=False))
-    values = found.values(x, [x.new_zeros(1, len(x), site.units) for site in net.sites])
-    near = [(z.abs() < scale).float().mean() for z, scale in zip(values, scales, strict=True)]
-    return found if sum(near) <= MANY * len(near) else None
-
-
-def _squares_of(
+def squares_of(
     layers: Sequence[Layer], tangents: Tensor, stood: Tensor, stands: Tensor, widths: Sequence[int]
 ) -> Tensor:
     """The squared gradient norms (n, draws, units) of all units, one layer after another.

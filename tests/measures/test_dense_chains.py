@@ -1,4 +1,4 @@
-"""Gradients under noise from those without and the units that switch, against autograd and against the general way."""
+"""Chains of dense layers: gradients under noise, and who is good there, against autograd and the general way."""
 
 from typing import Any
 
@@ -9,8 +9,12 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.measures import complexity
+from regionscope.measures.dense_chains import DenseChain, dense_chain
 from regionscope.measures.directions import chosen_directions
-from regionscope.measures.switches import DenseChain, dense_chain
+from regionscope.measures.good import last_slopes, standing_of, usual_slopes
+from regionscope.measures.neighbourhoods import passage
+from regionscope.measures.routes import Route
+from regionscope.tracing.network import as_rows
 
 WIDTHS = (90, 70, 65, 66)
 
@@ -97,6 +101,64 @@ def test_local_complexity_is_the_same_in_both_ways(monkeypatch: pytest.MonkeyPat
     assert quick.point_stderr == pytest.approx(general.point_stderr, rel=1e-3)
     if options.get("per_unit"):
         assert quick.per_unit == pytest.approx(general.per_unit, rel=1e-3, abs=1e-5)
+
+
+def altered(how: str) -> nn.Sequential:
+    """A chain in which derivatives vanish at some points: as a layer is closed, as weights are 0, or as they cancel."""
+    model = network()
+    _, second, third, last = (layer for layer in model if isinstance(layer, nn.Linear))
+    if how == "a layer that is often closed":
+        third.weight.data *= -third.weight.data.sign()
+        third.bias.data.fill_(1.5 * second.out_features**0.5 / 5)
+    elif how == "few weights":
+        for layer in (second, third, last):
+            layer.weight.data[torch.rand(layer.weight.shape, generator=torch.Generator().manual_seed(1)) < 0.97] = 0
+    elif how == "what cancels":
+        third.weight.data[1::2], third.bias.data[1::2] = third.weight.data[::2], third.bias.data[::2]
+        last.weight.data[:, 1::2] = -last.weight.data[:, ::2]
+        last.weight.data[:, 0] += 1.0
+    elif how == "an output of constants":
+        last.weight.data.zero_()
+    return model
+
+
+@pytest.mark.parametrize(
+    "how", ["nothing", "a layer that is often closed", "few weights", "what cancels", "an output of constants"]
+)
+def test_good_units_of_a_chain_are_those_of_any_network(how: str) -> None:
+    model, x = altered(how), torch.randn(60, 90, generator=torch.Generator().manual_seed(3))
+    net, noise = rs.trace(model, x), [d[0] for d in noise_for(x, 1, 0.1)]
+    quick = DenseChain(passage(net, range(1, 4)), Route(net, chosen_directions(net)), last_slopes(net))
+    usual = usual_slopes(net)
+    with torch.no_grad():
+        entering = [z[0] for z in quick.values(x, [d[None] for d in noise])]
+        found, expected = quick.standing(x, noise, usual, entering), standing_of(net, x, noise, usual)
+        assert type(found) is not type(expected)
+        for mask, other in zip(found.masks, expected.masks, strict=True):
+            assert torch.equal(mask, other)
+        if how != "nothing":
+            assert not all(mask.all() for mask in found.masks)
+        for site in net.sites[:-1]:
+            assert torch.allclose(found.values[site.exit], as_rows(expected.values[site.exit]), atol=1e-5)
+            for unit in torch.arange(site.units).split(1)[::7]:
+                asked = site, unit.expand(len(x)), torch.zeros(len(x))
+                assert torch.equal(found.good_at_breakpoint(*asked), expected.good_at_breakpoint(*asked))
+
+
+def test_a_way_around_the_last_site_is_no_chain() -> None:
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.last = network()[:-1], nn.Linear(66, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.last(self.body(x)) + x[:, :3]
+            return out
+
+    x = torch.randn(5, 90, generator=torch.Generator().manual_seed(3))
+    assert last_slopes(rs.trace(network(), x)) is not None
+    assert last_slopes(rs.trace(Around(), x)) is None
+    assert last_slopes(rs.trace(nn.Sequential(network(), nn.Softmax(1)), x, allow_smooth=True)) is None
 
 
 def test_points_keep_their_noise_whatever_else_is_measured() -> None:
