@@ -33,7 +33,7 @@ HOUSE = {
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",
     "datasets": "files bunny sets",
-    "runs": "processes monotone phases record run bundles watched monitor report",
+    "runs": "processes monotone phases record locks run bundles watched monitor report",
     "plots": "style estimates marks planes lines curves scatter __init__",
     "training": "models checkpoints config progress signals loop",
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",

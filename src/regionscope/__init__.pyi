@@ -56,10 +56,10 @@ from regionscope.measures.robustness import robust_accuracy as robust_accuracy
 from regionscope.runs.monitor import Cost as Cost, Monitor as Monitor, log_steps as log_steps
 from regionscope.runs.phases import Phase as Phase, Phases as Phases, phases as phases
 from regionscope.runs.record import Record as Record
+from regionscope.runs.locks import RunLocked as RunLocked
 from regionscope.runs.run import (
     Run as Run,
     RunExists as RunExists,
-    RunLocked as RunLocked,
     compared as compared,
     runs_in as runs_in,
 )

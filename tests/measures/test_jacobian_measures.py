@@ -706,3 +706,22 @@ def test_points_keep_their_noise_when_the_network_and_with_it_their_order_change
     for seed, batch_size in ((0, 7), (1, None), (2, 3)):
         assert all(torch.equal(a, b) for a, b in zip(first, noise_by_point(seed, batch_size), strict=True))
     assert len(set(orders)) > 2
+
+
+@pytest.mark.parametrize("name", ["local_complexity", "local_rank", "total_variation", "boundary_distance"])
+def test_what_moves_in_steps_only_has_no_gradient(name: str) -> None:
+    """Sites behind a comparison: their gradients are zero, and those of the others as if they were not there."""
+    torch.manual_seed(0)
+    first, second, last = nn.Linear(5, 8).double(), nn.Linear(8, 6).double(), nn.Linear(6, 2).double()
+
+    def gated(x: torch.Tensor) -> torch.Tensor:
+        h = first(x)
+        steps = torch.relu(second((h > 0.1).to(h.dtype)))
+        return torch.cat([torch.relu(h), last(steps)], dim=1)
+
+    x = torch.randn(20, 5).double()
+    options: dict[str, Any] = {"eps": 0.1} if name == "local_rank" else {}
+    measure = rs.MEASURES[name]
+    found = measure.estimate(gated, x, allow_smooth=True, **options)
+    plain = measure.estimate(nn.Sequential(first, nn.ReLU()), x, **options)
+    assert found.per_point == pytest.approx(plain.per_point)

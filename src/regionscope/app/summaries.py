@@ -89,14 +89,14 @@ def _measure(run: Run, records: Sequence[Record], name: str, probes: Sequence[st
 
 def _probe(name: str, entries: Sequence[Any]) -> dict[str, Any]:
     means, errors = ([entry.get(part) for entry in entries] for part in ("mean", "stderr"))
-    sizes, spread = [entry.get("n") for entry in entries], [_spread(entry) for entry in entries]
+    sizes, spread = [entry.get("n") for entry in entries], [_point_deviation(entry) for entry in entries]
     layers = max((len(entry.get("per_layer") or ()) for entry in entries), default=0)
     by_layer = [[_entry(entry.get("per_layer"), k) for entry in entries] for k in range(layers)]
     n = next((size for size in reversed(sizes) if size is not None), None)
     return {"name": name, "mean": means, "stderr": errors, "std": spread, "n": n, "layers": by_layer or None}
 
 
-def _spread(entry: Mapping[str, Any]) -> float | None:
+def _point_deviation(entry: Mapping[str, Any]) -> float | None:
     """The standard deviation of the points, as far as a record tells."""
     mean, error, n = (entry.get(part) for part in ("mean", "stderr", "n"))
     if mean is None or error is None or not isinstance(n, int) or n < 2:

@@ -26,7 +26,7 @@ class Curve:
     @staticmethod
     def of(x: ArrayLike, runs: ArrayLike) -> "Curve":
         """With the digits that are kept, so that it is the same after it was written and read."""
-        curve = Curve(_rounded(x), np.atleast_2d(_rounded(runs)))
+        curve = Curve(_to_digits(x), np.atleast_2d(_to_digits(runs)))
         if curve.runs.shape[1:] != curve.x.shape:
             raise ValueError(f"runs must be (seeds, {len(curve.x)}), one number a place, got {curve.runs.shape}")
         return curve
@@ -43,7 +43,7 @@ class Curve:
         return np.asarray(self.runs.std(axis=0, ddof=1) / np.sqrt(count)) if count > 1 else None
 
 
-def _rounded(values: ArrayLike) -> Floats:
+def _to_digits(values: ArrayLike) -> Floats:
     numbers = np.asarray(values, np.float64)
     return np.array([float(f"{v:.{DIGITS}g}") for v in numbers.ravel()]).reshape(numbers.shape)
 

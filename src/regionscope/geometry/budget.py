@@ -40,7 +40,7 @@ class Budget:
 
     def needed(self, block: float) -> int:
         """The memory with which there is room for a block of so many bytes, beside what waits."""
-        return _rounded((block * AT_ONCE + self.waiting) / SHARE)
+        return _hundreds_of_mb((block * AT_ONCE + self.waiting) / SHARE)
 
     def check(self, widest: int) -> None:
         """Refuse a network that has so many bytes at one vertex if there is no room for a few of them."""
@@ -60,10 +60,10 @@ class Budget:
             raise TooMuchMemory(
                 f"about {cells / self.finished:,.0f} cells would take {all_of_them / SHARE / GB:.1f} GB of memory, more"
                 f" than the {self.memory / GB:.1f} GB that there are for it: give"
-                f" {_rounded(1.2 * all_of_them / SHARE) / GB:.1f} GB, or look at a smaller part or fewer layers"
+                f" {_hundreds_of_mb(1.2 * all_of_them / SHARE) / GB:.1f} GB, or look at a smaller part or fewer layers"
             )
 
 
-def _rounded(size: float) -> int:
+def _hundreds_of_mb(size: float) -> int:
     """Upwards to 100 MB."""
     return -int(-size // 100_000_000) * 100_000_000

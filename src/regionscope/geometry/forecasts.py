@@ -57,7 +57,7 @@ class Forecast:
 
     def __str__(self) -> str:
         off = f", give or take {100 * self.stderr / self.cells:.0f} %" if self.cells > 1 else ""
-        return f"about {_rounded(self.cells)} cells{off}, {self.bytes / GB:.1f} GB, {_in_words(self.seconds)} to cut"
+        return f"about {_two_digits(self.cells)} cells{off}, {self.bytes / GB:.1f} GB, {_duration(self.seconds)} to cut"
 
     @property
     def least(self) -> float:
@@ -201,14 +201,14 @@ def _inside(polygon: Floats, points: Floats) -> np.ndarray[tuple[int], np.dtype[
     return np.asarray((along[:, 0] * to[..., 1] - along[:, 1] * to[..., 0] >= 0).all(axis=1))
 
 
-def _rounded(number: float) -> str:
+def _two_digits(number: float) -> str:
     """Two digits are known at the most."""
     if number >= 1e6:
         return f"{number / 1e6:.2g} million" if number < 1e8 else f"{number / 1e6:,.0f} million"
     return f"{float(f'{number:.2g}'):,.0f}"
 
 
-def _in_words(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """A time that is not known precisely."""
     if seconds < 90:
         return f"{max(1.0, seconds):.0f} s"

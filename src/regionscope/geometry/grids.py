@@ -61,7 +61,7 @@ def _grid_of_inverses(number: float | Tensor) -> Grid:
     grids = [grid_of(1 / Fraction(v)) for v in values if v]
     if sum(g.rest.bit_length() for g in grids) > LARGEST_DENOMINATOR:
         raise Inexact("division by many different numbers")
-    return _joined(grids)
+    return _common_grid(grids)
 
 
 def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: Shapes) -> Grid:
@@ -70,7 +70,7 @@ def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: 
     parts = [_grid(a, grids, constants) for key, a in named.items() if key in NUMBERS or _holds_values(a)]
     if (found := pieces(step, constants)) is not None:
         slopes, offsets = ([grid_of(part[i]) for part in found] for i in (0, 1))
-        return grids[named["self"].index].product(_joined(slopes)).join(_joined(offsets))
+        return grids[named["self"].index].product(_common_grid(slopes)).join(_common_grid(offsets))
     if name in NORMS:
         factor, shift = norm_constants(step, constants)
         return grids[named["input"].index].product(grid_of(factor)).join(grid_of(shift))
@@ -88,14 +88,14 @@ def grid_after(step: Step, grids: Mapping[int, Grid], constants: Known, shapes: 
     if name == "lerp":
         return _product(
             [
-                _joined([_grid(named[key], grids, constants) for key in ("self", "end")]),
+                _common_grid([_grid(named[key], grids, constants) for key in ("self", "end")]),
                 _grid(named["weight"], grids, constants),
             ]
         )
     if name in PRODUCTS or (name in SUMS and "alpha" in named):
         return _product(parts)
     if name in MOVES or name in CHOICES or name in SUMS or name in PAIRWISE:
-        return _joined(parts)
+        return _common_grid(parts)
     raise Inexact(f"the operation {name}")
 
 
@@ -116,7 +116,7 @@ def _holds_values(argument: Any) -> bool:
     return any(isinstance(leaf, Value) for leaf in leaves(argument))
 
 
-def _joined(grids: Sequence[Grid]) -> Grid:
+def _common_grid(grids: Sequence[Grid]) -> Grid:
     found = Grid()
     for grid in grids:
         found = found.join(grid)

@@ -150,7 +150,7 @@ class PatternTable:
         for rows in _some_rows(len(apart), 64 * self.shape[1]):
             row, bit = _set_bits(self[pairs[apart[rows], 0]] ^ self[pairs[apart[rows], 1]])
             found.append((apart[rows][row], bit))
-        return _joined(found)
+        return _both_concatenated(found)
 
     def _by_block(self, cells: Indices) -> Iterator[tuple[PatternBlock, Indices, int]]:
         """The blocks that have some of these cells, with the places of those, and the number of the first of each."""
@@ -188,7 +188,7 @@ def differing_bits(patterns: Words | PatternTable, pairs: Indices) -> tuple[Indi
     for rows in _some_rows(len(pairs), 64 * patterns.shape[1]):
         row, bit = _set_bits(patterns[pairs[rows, 0]] ^ patterns[pairs[rows, 1]])
         found.append((rows.start + row, bit))
-    return _joined(found)
+    return _both_concatenated(found)
 
 
 def words_at(patterns: Words | PatternTable, cells: Indices, words: Indices) -> Words:
@@ -204,7 +204,7 @@ def _set_bits(rows: NDArray[Any]) -> tuple[Indices, Indices]:
     return row[which], 8 * byte[which] + bit
 
 
-def _joined(found: Sequence[tuple[Indices, Indices]]) -> tuple[Indices, Indices]:
+def _both_concatenated(found: Sequence[tuple[Indices, Indices]]) -> tuple[Indices, Indices]:
     nothing = np.zeros(0, np.int64)
     return np.concatenate([nothing, *(a for a, _ in found)]), np.concatenate([nothing, *(b for _, b in found)])
 

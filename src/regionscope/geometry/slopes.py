@@ -78,7 +78,7 @@ def followed_slopes(
 
     At most, and infinite if that cannot be told: only of activations that are linear on either side of zero.
     """
-    slopes, rounded = slopes_of(net, choices), _rounded(laws)
+    slopes, rounded = slopes_of(net, choices), _state_error(laws)
     if len(slopes) < len(choices) or not np.isfinite(rounded):
         return np.full(len(axes), np.inf)
     program, found = net.program.pruned(outputs), list[Floats]()
@@ -128,7 +128,7 @@ def factors_of(slopes: Mapping[int, Tensor], choices: Mapping[int, Tensor]) -> d
     return {value: by_piece[choices[value].long()] for value, by_piece in slopes.items() if value in choices}
 
 
-def _rounded(laws: Sequence[Law]) -> float:
+def _state_error(laws: Sequence[Law]) -> float:
     """At most how far the state is off that a network makes of points of norm 1, with units on any pieces."""
     error, norm = 0.0, SURE
     for law in laws:

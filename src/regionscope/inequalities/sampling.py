@@ -51,8 +51,8 @@ def measured_samples(
             slopes = torch.stack([s for _, _, s in rounds])  # (draws, n, units)
             most[-1]["largest mean slope"] = slopes.mean(dim=0, keepdim=True).amax(dim=2)
     axis = 0 if len(points) > 1 else 1  # of a single point, every draw is a row
-    columns = {name: np.asarray(column.mean(axis=axis)) for name, column in _joined(means).items()}
-    return Samples(columns, {name: values.max(axis=(0, 1)) for name, values in _joined(most).items()})
+    columns = {name: np.asarray(column.mean(axis=axis)) for name, column in _points_of_parts(means).items()}
+    return Samples(columns, {name: values.max(axis=(0, 1)) for name, values in _points_of_parts(most).items()})
 
 
 def _stacked(rounds: list[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -60,7 +60,7 @@ def _stacked(rounds: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {name: torch.stack([one[name] for one in rounds]) for name in rounds[0]}
 
 
-def _joined(parts: list[dict[str, Tensor]]) -> dict[str, Floats]:
+def _points_of_parts(parts: list[dict[str, Tensor]]) -> dict[str, Floats]:
     """The points of all parts, in float64."""
     return {name: torch.cat([part[name] for part in parts], dim=1).double().cpu().numpy() for name in parts[0]}
 

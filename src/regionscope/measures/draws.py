@@ -1,11 +1,12 @@
 """Random numbers that belong to points: the same whatever batches the points are taken in."""
 
 from functools import cached_property
-from hashlib import sha256
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from regionscope.points import digest_of
 
 
 class Draws:
@@ -53,5 +54,4 @@ def part_generator(seed: int, part: int) -> torch.Generator:
 
 def part_number(points: Tensor) -> int:
     """A number for some points: the same for the same points, another for others."""
-    entries = points.detach().cpu().flatten().contiguous().view(torch.uint8).numpy()
-    return int.from_bytes(sha256(entries.tobytes()).digest()[:8], "big")
+    return int.from_bytes(digest_of(points)[:8], "big")

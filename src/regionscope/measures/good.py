@@ -195,7 +195,7 @@ class _AnyStanding:
             return good
         if self.net.dtype != torch.float64:
             x = self.x[doubts] if rows is None else self.x[rows[doubts]]
-            precise = standing_of(self.net.frozen(), x.double(), _rows_of(noise, doubts), _doubles(self.usual))
+            precise = standing_of(self.net.frozen(), x.double(), _precise_rows(noise, doubts), _doubles(self.usual))
             good[doubts] = precise.good_at_breakpoint(site, unit[doubts], level[doubts].double())
             return good
         places = torch.stack([doubts, torch.full_like(doubts, number), unit[doubts]], dim=1)
@@ -249,7 +249,7 @@ def _masks_and_values(
     doubts = [way & near_nothing(g, u) for way, g, u in zip(open_, slopes, usual, strict=True)]
     rows = torch.stack([d.any(dim=1) for d in doubts]).any(dim=0).nonzero().flatten()
     if len(rows) and net.dtype != torch.float64:
-        noisy = None if noise is None else _rows_of(noise, rows)
+        noisy = None if noise is None else _precise_rows(noise, rows)
         precise = good_masks(net.frozen(), x[rows].double(), _doubles(usual), noisy)
         for mask, found in zip(masks, precise, strict=True):
             mask[rows] = found
@@ -302,7 +302,7 @@ class _Paths:
         return gradient * (0.5 + torch.rand(gradient.shape[1:], generator=self.generator).to(gradient))
 
 
-def _rows_of(noise: list[Tensor], rows: Tensor) -> list[Tensor]:
+def _precise_rows(noise: list[Tensor], rows: Tensor) -> list[Tensor]:
     return [d[rows].double() for d in noise]
 
 

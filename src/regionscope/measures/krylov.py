@@ -80,8 +80,10 @@ def counted_singular_values(jacobian: Jacobian, start: Tensor, eps: float, relat
     open_ = size * (weights * ((nodes - least).abs() <= blur)).sum(dim=1)  # about which the nodes do not tell
     one_by_one = (nodes >= least).sum(dim=1)
     few = (one_by_one <= directions // 2) & (open_ == 0)
-    few &= (number - one_by_one).abs() <= DOUBT * torch.maximum(_spread(number, size), _spread(one_by_one, size))
-    spread, resolution = (torch.where(few, 0.0, e) for e in (_spread(number, size), open_ / math.sqrt(12)))
+    few &= (number - one_by_one).abs() <= DOUBT * torch.maximum(
+        _count_deviation(number, size), _count_deviation(one_by_one, size)
+    )
+    spread, resolution = (torch.where(few, 0.0, e) for e in (_count_deviation(number, size), open_ / math.sqrt(12)))
     return _Count(torch.where(few, one_by_one, number), spread, resolution)
 
 
@@ -92,7 +94,7 @@ def _least(squares: Tensor, eps: float, relative: bool) -> Tensor:
     return least.clamp_min(ROUNDING * largest).clamp_min(torch.finfo(squares.dtype).tiny)
 
 
-def _spread(number: Tensor, size: int) -> Tensor:
+def _count_deviation(number: Tensor, size: int) -> Tensor:
     """The standard deviation of a number of `size` eigenvalues that is told from a random vector."""
     return (2 * number * (size - number).clamp_min(0) / (size + 2)).sqrt()
 

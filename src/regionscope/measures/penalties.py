@@ -73,16 +73,16 @@ def drawn_once(
 def _points_looked_at(points: Tensor, numbers: Draws) -> Tensor:
     """The points of a call at which complexity is looked at, each as likely as any other."""
     n = len(points)
-    return _spread(n, max(min(n, ALL), n // 2), float(numbers.uniform((4,), points[:1])), points.device)
+    return _evenly_apart(n, max(min(n, ALL), n // 2), float(numbers.uniform((4,), points[:1])), points.device)
 
 
 def _points_looked_at_closely(points: Tensor, numbers: Draws) -> Tensor:
     """Those of them whose units are looked at closely; in most draws, none."""
     n, share = len(points), float(numbers.uniform((1,), points[:1])) / LOOKS
-    return _spread(n, 0 if share >= 1 else min(n, LOOKED_AT), share, points.device)
+    return _evenly_apart(n, 0 if share >= 1 else min(n, LOOKED_AT), share, points.device)
 
 
-def _spread(n: int, k: int, share: float, device: torch.device) -> Tensor:
+def _evenly_apart(n: int, k: int, share: float, device: torch.device) -> Tensor:
     """The numbers of k out of n, evenly apart, from this share of them on."""
     return (int(share * n) + torch.arange(k, device=device) * n // max(k, 1)) % n
 

@@ -120,7 +120,7 @@ def _counted_ranks(net: Network, points: Tensor, eps: float, relative: bool, **o
     """The number of singular values from eps on, of each layer (n,)."""
     inputs, parts = math.prod(net.input_shape), []
     for found in _jacobian_batches(net, points, **options):
-        layers = [_joined(sites, 2) for sites in by_layer(net, found)]
+        layers = [_side_by_side(sites, 2) for sites in by_layer(net, found)]
         parts.append([ranks_by_inertia(j, eps, relative, inputs) for j in layers])
     return [torch.cat(layer) for layer in zip(*parts, strict=True)]
 
@@ -230,10 +230,10 @@ def jacobians(routes: Routes, x: Tensor) -> list[Tensor]:
 
     for route in routes.each():
         route.follow(x, visit)
-    return [_joined(parts, 1) for parts in chunks]
+    return [_side_by_side(parts, 1) for parts in chunks]
 
 
-def _joined(parts: list[Tensor], dim: int) -> Tensor:
+def _side_by_side(parts: list[Tensor], dim: int) -> Tensor:
     """Parts along a dimension; one alone stays as it lies in memory."""
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=dim)
 

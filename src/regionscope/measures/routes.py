@@ -5,6 +5,7 @@ operation acts on tangents as on values, without its constants; an activation mu
 network is affine the tangents are the same for all points and are found once.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 from typing import Any
@@ -43,7 +44,7 @@ class Following:
 
     def run(self, x: Tensor, on_value: OnValue | None = None) -> list[Tensor]:
         """Take all steps from points x."""
-        self.n = len(x)
+        self.x, self.n = x, len(x)
         return self.program.run(x, on_value, self.act)
 
     def act(self, step: Step, values: Mapping[int, Any], shapes: Mapping[int, Shape]) -> list[Any]:
@@ -56,7 +57,12 @@ class Following:
         return made
 
     def rows(self, value: int) -> Tensor:
-        """The tangents of a value: (r, n, units), or (r, 1, units) if they are the same for all points."""
+        """The tangents of a value: (r, n, units), or (r, 1, units) if they are the same for all points.
+
+        Of one that moves in steps only, as what follows from a comparison does, they are zero.
+        """
+        if value not in self.tangents:
+            return self.x.new_zeros(self.r, 1, math.prod(self.program.shapes[value]))
         return self.tangents[value].rows
 
     def shaped(self, value: int, dimensions: int = 0) -> Tensor:
@@ -71,7 +77,8 @@ class Following:
             self.tangents[step.results[0]] = self.through_activation(step, values)
             return
         group = linear_arguments(step, live)
-        if not group:
+        in_steps = not step.used.isdisjoint(self.program.shapes.keys() - self.tangents.keys())
+        if not group or in_steps:
             self.through_anything(step, values)
             return
         if dense(step, live, self.program):  # the usual case
@@ -136,6 +143,8 @@ class Following:
 
         tangents = [self.spread(i, self.r * self.n).unflatten(0, (self.r, self.n)) for i in live]
         floating = [r for r, m in zip(step.results, lifted(step, values, shapes), strict=True) if m.is_floating_point()]
+        if not floating:  # a comparison moves in steps
+            return
         for value, result in zip(floating, torch.vmap(derivative)(*tangents), strict=True):
             self.tangents[value] = Tangent(result[..., None].flatten(2))
 

@@ -114,7 +114,9 @@ def _draw_boundaries(cells: PlaneCells, ax: Axes) -> list[Artist]:
         mine = ends[cells.edges.layer == k + 1]
         width = finer * thin() * (2 - 0.8 * k / max(1, layers - 1))
         ax.add_collection(
-            LineCollection(_joined(mine), colors=[colour], linewidths=width, zorder=2, rasterized=len(cells) > DOTS)
+            LineCollection(
+                _paths_with_gaps(mine), colors=[colour], linewidths=width, zorder=2, rasterized=len(cells) > DOTS
+            )
         )
     return [*layer_handles(layers, np.unique(cells.edges.layer[cells.edges.layer > 0]))]
 
@@ -123,7 +125,7 @@ def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
     width, found = 4.5 * thin(), cells.decision_boundary().segments
     if not len(found):
         return []
-    segments = _joined(found)
+    segments = _paths_with_gaps(found)
     for colour, more, order in (("white", 1.6 * thin(), 2.9), (BOUNDARY, 0.0, 3)):  # a rim keeps it apart from lines
         ax.add_collection(
             LineCollection(segments, colors=colour, linewidths=width + more, zorder=order, capstyle="round")
@@ -131,7 +133,7 @@ def _draw_decision(cells: PlaneCells, ax: Axes) -> list[Artist]:
     return [Line2D([], [], color=BOUNDARY, linewidth=width, label="decision boundary")]
 
 
-def _joined(segments: Floats) -> list[Floats]:
+def _paths_with_gaps(segments: Floats) -> list[Floats]:
     """Segments (n, 2, 2) as paths of many, with gaps between: they take less room in vector files."""
     gaps = np.full((len(segments), 1, 2), np.nan)
     return [

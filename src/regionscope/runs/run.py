@@ -9,24 +9,24 @@ A folder is written beside its place, synced and renamed, so it is whole or abse
 writes, any number read, which need no more than to be let read. A run says which records it lacks.
 """
 
-import os
 import platform
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from torch import Tensor
 
 from regionscope.disk import DamagedFile, clear_leftovers, make_folder, reading, remove, sync_folder, whole_folder
 from regionscope.files import check_name, check_tensors, plain, read_json, read_tensors, write_json, write_tensors
 from regionscope.geometry.plane_cells import PlaneCells
 from regionscope.measures.table import options_in_words
+from regionscope.runs.locks import has_writer, kept_if_it_goes_well, writer_lock
 from regionscope.runs.phases import FEWEST, Phases, phases
 from regionscope.runs.record import Record, check_status, whole_step
 from regionscope.tables import Facts, write_rows
@@ -38,17 +38,12 @@ if TYPE_CHECKING:
 VERSION = 1
 PROMISED = "promised"  # in a configuration: the steps that a finished run has recorded, with weights
 ENDED = ("finished", "incomplete", "stopped")  # states in which the last step is recorded
-PATIENCE = 0.2  # seconds in which a look at the lock by `_has_writer` is over
 SIGNAL = ("train", "boundary_crossings")  # probe and measure whose phases are told, if nothing else is said
 SIGNAL_COLUMN = "/".join(SIGNAL)
 
 
 class RunExists(ValueError):
     """There is a run in that directory already."""
-
-
-class RunLocked(RuntimeError):
-    """Another process writes to that run."""
 
 
 class Run(Facts):
@@ -86,7 +81,7 @@ class Run(Facts):
         path = Path(path)
         if not overwrite:
             check_no_run(path)
-        with _kept_if_it_goes_well(_writer_lock(path)) as lock:
+        with kept_if_it_goes_well(writer_lock(path)) as lock:
             _remove_run(path)
             make_folder(path / "steps")
             made = datetime.now(UTC).isoformat(timespec="seconds")
@@ -97,7 +92,7 @@ class Run(Facts):
     @staticmethod
     def resume(path: str | Path) -> "Run":
         """The run in a directory, for going on; what a kill left half-written is cleaned up."""
-        with _kept_if_it_goes_well(_writer_lock(_existing(path))) as lock:
+        with kept_if_it_goes_well(writer_lock(_existing(path))) as lock:
             run = Run(path, lock)
             clear_leftovers(run.path)
             if not run._known_status():
@@ -441,7 +436,7 @@ def run_state(run: Run) -> str:
     Where records are missing or damaged, a run that was finished or recorded is incomplete.
     """
     state = str(run.status.get("state", "recorded"))
-    if state in ("running", "recorded") and _has_writer(run.path):
+    if state in ("running", "recorded") and has_writer(run.path):
         return "running"
     if state in ("finished", "recorded") and run.missing:
         return "incomplete"
@@ -449,46 +444,6 @@ def run_state(run: Run) -> str:
 
 
 # files
-
-
-def _writer_lock(path: Path) -> FileLock:
-    """The writer's lock; the system lets go of it when the process ends, however it does."""
-    make_folder(path)
-    lock = FileLock(path / "lock")
-    try:
-        lock.acquire(timeout=PATIENCE)
-    except Timeout:
-        raise RunLocked(f"another process, or another monitor, writes to {path}") from None
-    return lock
-
-
-@contextmanager
-def _kept_if_it_goes_well(lock: FileLock) -> Iterator[FileLock]:
-    """After an error others may write again."""
-    try:
-        yield lock
-    except BaseException:
-        lock.release()
-        raise
-
-
-def _has_writer(path: Path) -> bool:
-    """Whether somebody writes to a run. Asking writes nothing, so it may be asked where nothing can be written."""
-    try:
-        import fcntl
-
-        file = os.open(path / "lock", os.O_RDONLY | os.O_NONBLOCK)
-    except (ImportError, OSError):  # not a Unix; or no lock, and so nobody
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # of file systems without locks
-        return False
-    finally:
-        os.close(file)
-    return False
 
 
 def check_no_run(path: str | Path) -> None:

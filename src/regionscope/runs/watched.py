@@ -4,12 +4,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from itertools import product
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from regionscope.files import check_name
@@ -20,7 +18,7 @@ from regionscope.machine import one_core_each
 from regionscope.measures.attacks import box_of
 from regionscope.measures.plans import Plan, planned_measures
 from regionscope.measures.table import MEASURES, measure_named
-from regionscope.points import ARRAYS, as_tensor
+from regionscope.points import ARRAYS, as_tensor, digest_of
 from regionscope.results import Estimate, Share, joint_estimate
 from regionscope.runs.processes import from_every_process, leaders, leads, own_number, own_part
 from regionscope.runs.record import Finding, Record, finding, number
@@ -189,13 +187,13 @@ def _parts_found(
             tell(f"measuring {name} at {probe}")
             yield probe, name
 
-    small = all(_is_small(net) for net in networks.values() if isinstance(net, Network))
+    small = all(_is_light(net) for net in networks.values() if isinstance(net, Network))
     outcomes = one_core_each(list(tasks.values())) if small else (task() for task in tasks.values())
     found = dict(zip(places(), outcomes, strict=True))
     return {place: found[place] for place in product(probes, own)}
 
 
-def _is_small(net: Network) -> bool:
+def _is_light(net: Network) -> bool:
     return net.device.type == "cpu" and net.program.entries <= SMALL
 
 
@@ -362,5 +360,4 @@ def _measures_with_options(
 
 
 def _description(points: Tensor) -> dict[str, Any]:
-    digest = sha256(points.detach().cpu().flatten().view(torch.uint8).numpy().tobytes()).hexdigest()[:16]
-    return {"points": len(points), "shape": list(points.shape[1:]), "sha256": digest}
+    return {"points": len(points), "shape": list(points.shape[1:]), "sha256": digest_of(points).hex()[:16]}

@@ -79,8 +79,8 @@ def _adaptive_windows(length: int, outputs: int) -> Tensor:
 
 def _max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) -> Tensor:
     x = a["self"]
-    size, padding, dilation = (_spread(a[k], dimensions) for k in ("kernel_size", "padding", "dilation"))
-    stride = _spread(a["stride"] or a["kernel_size"], dimensions)
+    size, padding, dilation = (_per_dimension(a[k], dimensions) for k in ("kernel_size", "padding", "dilation"))
+    stride = _per_dimension(a["stride"] or a["kernel_size"], dimensions)
     lengths, outputs = x.shape[-dimensions:], shape[-dimensions:]
     each = zip(lengths, outputs, size, stride, padding, dilation, strict=True)
     return _over_windows(x, [_pool_windows(*one) for one in each])
@@ -92,7 +92,7 @@ def _adaptive_max_pool(dimensions: int, a: Arguments, shape: tuple[int, ...]) ->
     return _over_windows(x, [_adaptive_windows(*side) for side in sides])
 
 
-def _spread(numbers: Any, dimensions: int) -> list[int]:
+def _per_dimension(numbers: Any, dimensions: int) -> list[int]:
     each: list[int] = list(numbers) if isinstance(numbers, list | tuple) else [numbers]
     return each * dimensions if len(each) == 1 else each
 

@@ -81,7 +81,7 @@ def sides_of(step: Step, values: Values, shapes: Shapes) -> tuple[Tensor, Tensor
     return a, b
 
 
-def _larger(step: Step, values: Values, shapes: Shapes) -> list[Any]:
+def _extreme(step: Step, values: Values, shapes: Shapes) -> list[Any]:
     """The larger or the smaller of two; of equals the second, whose derivative it has."""
     a, b = sides_of(step, values, shapes)
     differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
@@ -174,7 +174,7 @@ def _for_all(step: Step, arguments: Sequence[Value], values: Values, shapes: Sha
     return [tensor if live else tensor.expand(n, *tensor.shape) for tensor, live in tensors]
 
 
-def _joined(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+def _concatenation(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     """Concatenation and stacking; parts that do not depend on the point are repeated for all."""
     parts = _for_all(step, step.named["tensors"], values, shapes)
     longest = max(p.dim() for p in parts) - 1
@@ -378,7 +378,7 @@ RULES: dict[str, Rule] = {
         " reciprocal gt lt",
     ),
     **_each(_hard_sigmoid, "hardsigmoid"),
-    **_each(_larger, "maximum minimum fmax fmin"),
+    **_each(_extreme, "maximum minimum fmax fmin"),
     **_each(_reshaped, "view _unsafe_view reshape squeeze unsqueeze"),
     **_each(_expanded, "expand"),
     **_each(_repeated, "repeat"),
@@ -395,7 +395,7 @@ RULES: dict[str, Rule] = {
     **_each(_along("dimension"), "unfold"),
     "sum": _over_all(torch.sum),
     "mean": _over_all(torch.mean),
-    **_each(_joined, "cat stack"),
+    **_each(_concatenation, "cat stack"),
     **_each(_indexed, "index"),
     **_each(_taken, "take"),
     **_each(_scattered, "slice_scatter select_scatter scatter scatter_add"),

@@ -240,10 +240,10 @@ def _without_prefix(state: State, fits: Callable[[set[str]], bool]) -> State:
 
 def _are_numbered(names: set[str]) -> bool:
     """Whether they are of layers in a sequence, as those of the networks of this library are."""
-    return all(_is_number(name.split(".")[0]) for name in names)
+    return all(_is_place(name.split(".")[0]) for name in names)
 
 
-def _is_number(text: str) -> bool:
+def _is_place(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
