@@ -85,8 +85,10 @@ def test_pictures_are_written_in_the_kinds_asked_for(run: rs.Run, tmp_path: Path
 
 
 def test_the_table_says_what_it_leaves_out(run: rs.Run, tmp_path: Path) -> None:
-    assert summary(run).splitlines()[-2:] == [
+    notes = summary(run).partition("\n\n")[2].splitlines()
+    assert [notes[0], *notes[-2:]] == [
         "measures are means at the probe 'train'; those at test, uniform are left out",
+        "- local rank, sum over layers, eps 0.1",
         f"all numbers: regionscope export {run.path}",
     ]
     long = rs.Run.create(tmp_path / "long", {})
@@ -135,7 +137,7 @@ def test_a_report_draws_the_error_of_robust_accuracy_and_names_its_options(tmp_p
     plt.close(figure)
     write_report(run, tmp_path / "report")
     page = (tmp_path / "report" / "report.md").read_text()
-    assert f"Measured:\n\n- {run.label('robust_accuracy')}\n" in page and "radius 0.25" in page
+    assert f"\n- {run.label('robust_accuracy')}" in summary(run) in page and "radius 0.25" in page
 
 
 def test_a_report_lists_what_could_not_be_measured(run: rs.Run, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from regionscope.geometry.patterns import Boundaries
 from regionscope.geometry.predicates import EPS, FAINT
 from regionscope.geometry.rational import CellMaps, Forms
 from regionscope.geometry.rounding import SURE
-from regionscope.geometry.slopes import bent_by, factors_of, slopes_of
+from regionscope.geometry.slopes import FLOATS_AT_ONCE, bent_by, factors_of, slopes_of
 from regionscope.machine import points_at_once, portions
 from regionscope.tracing.network import Network, as_rows
 from regionscope.tracing.program import Program
@@ -88,7 +88,7 @@ class Filter:
         last = int(sites[:, able].max(initial=-1))
         if maps.frames is None or last < 0:
             return signs
-        for part in portions(len(able), points_at_once(4 * POINTS * self.net.program.entries)):
+        for part in portions(len(able), points_at_once(4 * POINTS * self.net.program.entries, floats=FLOATS_AT_ONCE)):
             some = able[part]
             first, second, third = self._coefficients(maps, meetings[some], target[some], sites[:, some])
             signs[some] = _sign_where_two_vanish(first, second, third)

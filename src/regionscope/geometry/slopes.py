@@ -33,6 +33,7 @@ from regionscope.types import Floats, Indices
 
 NARROW = 0.5  # a cell is narrow if errors may be this share of its slope, or of a side
 FEW = 16  # cells are followed if they are fewer than all by this factor
+FLOATS_AT_ONCE = 1 << 23  # of what is followed through the network: far fewer would be far slower
 
 
 def told_slope(
@@ -82,7 +83,7 @@ def followed_slopes(
     if len(slopes) < len(choices) or not np.isfinite(rounded):
         return np.full(len(axes), np.inf)
     program, found = net.program.pruned(outputs), list[Floats]()
-    for some in portions(len(axes), points_at_once((1 + axes.shape[1]) * program.entries)):
+    for some in portions(len(axes), points_at_once((1 + axes.shape[1]) * program.entries, floats=FLOATS_AT_ONCE)):
         factors = factors_of(slopes, {value: pieces[some] for value, pieces in choices.items()})
         squares = _tangent_squares(net.input_shape, program, axes[some], factors)
         found.append(SURE * (np.sqrt(squares) + 2 * np.sqrt(axes.shape[1]) * rounded))

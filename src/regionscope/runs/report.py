@@ -38,27 +38,22 @@ def summary(run: Run) -> str:
     heads |= {f"planes/{plane}": f"cells on {plane}" for row in rows for plane in run.read(row["step"]).planes}
     chosen = some_of(len(rows), LINES)
     table = text_table([list(heads.values()), *[[_as_text(rows[i].get(name)) for name in heads] for i in chosen]])
-    return "\n".join([table, "", *_left_out(run, len(chosen), len(rows), probe, [p for p in probes if p != probe])])
+    return "\n".join([table, "", *_notes(run, len(chosen), len(rows), probe, [p for p in probes if p != probe])])
 
 
-def _left_out(run: Run, shown: int, recorded: int, probe: str, others: list[str]) -> list[str]:
-    """What the table is of, and what it leaves out."""
+def _notes(run: Run, shown: int, recorded: int, probe: str, others: list[str]) -> list[str]:
+    """What the table is of, with which options it was measured, and what it leaves out."""
     said = [f"step {step} is missing: {why}" for step, why in run.missing.items()]
     said += [] if not probe else [f"measures are means at the probe {probe!r}"]
     if others:
         said[-1] += f"; those at {', '.join(others)} are left out"
+    told = [measure for place, measure in run.places if place == probe and run.name_and_options(measure)[1]]
+    said += [f"- {run.label(measure)}" for measure in told]
     if shown < recorded:
         said.append(f"{shown} of {recorded} records, evenly chosen; {recorded - shown} are left out")
     if others or shown < recorded:
         said.append(f"all numbers: regionscope export {run.path}")
     return said
-
-
-def _measures_in_words(run: Run) -> str:
-    """Each measure with the options that it was taken with, one a line."""
-    measures = dict.fromkeys(measure for _, measure in run.places)
-    lines = "".join(f"- {run.label(measure)}\n" for measure in measures)
-    return f"Measured:\n\n{lines}\n" if lines else ""
 
 
 def _head(run: Run, measure: str) -> str:
@@ -115,7 +110,7 @@ def write_report(run: Run, folder: str | Path, *, pictures: Sequence[str] = ("pn
     write_text(
         files[-1],
         f"# {run.path.name}\n\n{shown}\n\n## Phases of {SIGNAL_COLUMN}\n\n```\n{found or 'not recorded'}\n```\n\n"
-        f"## Records\n\n```\n{summary(run)}\n```\n\n{_measures_in_words(run)}"
+        f"## Records\n\n```\n{summary(run)}\n```\n\n"
         f"## What could not be measured\n\n```\n{failed}\n```\n\n## How it was made\n\n{about}\n",
     )
     return files
