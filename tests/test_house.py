@@ -27,9 +27,9 @@ HOUSE = {
     " evaluation bases adjoints kernels lineage complexes slopes filters settling budget standings summed swept spilled"
     " sweep stitching subdivision forecasts segments maps decision stored cells line_cells plane_cells checks"
     " certificates",
-    "measures": "draws classification tangents noise pools good directions routes krylov cones penalties crosspolytopes"
-    " neighbourhoods switches dense_chains complexity expected deformation crossings confirmations region_count"
-    " comparison rank variation distance attacks robustness costs table plans",
+    "measures": "draws densities classification tangents noise pools good directions routes krylov cones penalties"
+    " crosspolytopes neighbourhoods switches dense_chains complexity expected deformation crossings confirmations"
+    " region_count comparison rank variation distance attacks robustness costs table plans",
     "inequalities": "bound chains constants sampling representation univariate complexity_bounds norm_bounds"
     " region_bounds change bounds",
     "datasets": "files bunny sets",

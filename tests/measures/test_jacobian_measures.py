@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.measures import complexity
+from regionscope.measures.densities import gaussian
 from regionscope.measures.directions import chosen_directions
 from regionscope.measures.draws import Draws
 from regionscope.measures.rank import singular_values
@@ -200,7 +201,7 @@ def test_densities_are_the_normal_ones_or_zero_never_numbers_of_less_precision(
     dtype: torch.dtype, sigma: float
 ) -> None:
     z, tiny = sigma * torch.linspace(-45, 45, 20_001, dtype=dtype), torch.finfo(dtype).tiny
-    found = complexity.gaussian(z, sigma).double().numpy()
+    found = gaussian(z, sigma).double().numpy()
     true = scipy.stats.norm.pdf(z.double().numpy(), scale=sigma)
     held = true > 1e4 * tiny / sigma
     assert found[held] == pytest.approx(true[held], rel=1e-4 if dtype == torch.float32 else 1e-12)

@@ -9,8 +9,8 @@ from torch import Tensor
 from regionscope.inequalities.bound import Samples
 from regionscope.inequalities.chains import AffineChain
 from regionscope.machine import points_at_once
-from regionscope.measures.complexity import gaussian
 from regionscope.measures.costs import LOOKS
+from regionscope.measures.densities import gaussian
 from regionscope.measures.directions import chosen_directions, tangent_floats
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_as_it_stands, standing_of, usual_slopes

@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import threshold
 
 from regionscope.machine import one_core_each, points_at_once, portions
 from regionscope.measures.dense_chains import DenseChain, dense_chain
+from regionscope.measures.densities import gaussian
 from regionscope.measures.directions import Directions, chosen_directions, tangent_floats
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import Standing, good_weights, standing_of, usual_slopes
@@ -27,7 +27,6 @@ from regionscope.types import Data, Model, Numbers
 DRAWS, DIRECTIONS = 32, 32  # if not told, unless for a penalty in training
 ORDERED = 1024  # points that are put in order together
 FLOATS_AT_ONCE = 1 << 24  # of noise
-SPARE = 7.0  # of the exponents of a density: slopes that it is multiplied by may be so much smaller than 1
 JUDGED = 64  # points by which it is told whether few units switch
 
 
@@ -298,15 +297,6 @@ def _slope_densities(slopes: Tensor, z: Tensor, site: Site, scale: float, densit
     b = torch.tensor(site.breakpoints, dtype=z.dtype, device=z.device)
     share = torch.full_like(b, 1 / max(1, len(b)))[:, None]  # a unit's gradient counts once
     return slopes[:, None] * (gaussian(z[:, None] - b[:, None], scale) if density else share)
-
-
-def gaussian(z: Tensor, sigma: float) -> Tensor:
-    """The density of N(0, sigma^2) at z; 0 where it is so small that it could not be multiplied at full precision.
-
-    Processors take very long for such numbers, and many units are that far from their breakpoint.
-    """
-    least = math.log(torch.finfo(z.dtype).tiny) + SPARE
-    return threshold(-0.5 * (z / sigma) ** 2, least, -math.inf).exp() / (sigma * math.sqrt(2 * math.pi))
 
 
 def per_layer_scales(sigma: Numbers, net: Network) -> list[float]:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regionscope.measures.densities import exponential, gaussian
 from regionscope.measures.draws import Draws
 from regionscope.measures.good import good_weights, moving_units, standing_of, usual_slopes
 from regionscope.measures.pools import masks_at_levels
@@ -130,7 +131,7 @@ def _unit_weights(z: Tensor, t: Tensor, breakpoints: Sequence[float], sigma: flo
     b = torch.tensor(breakpoints, dtype=z.dtype, device=z.device)[:, None]
     if math.isinf(sigma):
         return (LENGTH * t.abs() / max(1, len(b)))[:, None].expand(-1, len(b), -1)
-    return t.abs()[:, None] * torch.exp(-0.5 * ((z[:, None] - b) / sigma) ** 2) / (2 * sigma)
+    return LENGTH * t.abs()[:, None] * gaussian(z[:, None] - b, sigma)
 
 
 class _Crowding(torch.autograd.Function):
@@ -149,7 +150,7 @@ class _Crowding(torch.autograd.Function):
         by_t, by_z = torch.zeros_like(z), torch.zeros_like(z)
         for b in breakpoints:
             gap = z - b if b else z
-            rho = (gap * gap).mul_(-0.5 / sigma**2).exp_().mul_(side).mul_(0.5 / sigma)
+            rho = exponential((gap * gap).mul_(-0.5 / sigma**2)).mul_(side).mul_(0.5 / sigma)
             by_t = rho if len(breakpoints) == 1 else by_t.add_(rho)
             by_z = rho * gap if len(breakpoints) == 1 else by_z.addcmul_(rho, gap)
         parts = by_t * t
