@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -648,6 +649,34 @@ def test_bad_input_is_named(measure: Callable[..., Any], options: dict[str, Any]
     options = {"model": mlp(3, 4, 2), "data": torch.zeros(2, 3)} | options
     with pytest.raises(ValueError, match=match):
         measure(options.pop("model"), options.pop("data"), **options)
+
+
+def test_distances_of_single_precision_models_are_those_of_the_function_that_the_weights_define() -> None:
+    """Close to a boundary, where what float32 rounds off a value is most of the distance."""
+    model, generator = mlp(20, 40, 40, 3), torch.Generator().manual_seed(0)
+    precise, first = deepcopy(model).double(), model[0]
+    assert isinstance(first, nn.Linear)
+    x = torch.randn(30, 20, generator=generator)
+    hidden = first(x).detach()
+    gradient, near = first.weight.detach(), hidden.abs().argmin(dim=1)
+    rows = torch.arange(len(x))
+    x = x - (hidden[rows, near] / gradient[near].square().sum(dim=1))[:, None] * gradient[near]  # but for rounding
+    found = rs.boundary_distance(model, x)
+    expected = [_nearest_by_autograd(precise, point) for point in x.double()]
+    assert min(expected) < 1e-8
+    assert found.exact and found.per_point == pytest.approx(expected, rel=1e-6)
+    with torch.enable_grad():
+        learned = rs.boundary_distance(model, x, differentiable=True)
+    assert learned.tensor is not None and learned.tensor.dtype is torch.float32
+    assert torch.autograd.grad(learned.tensor, first.weight)[0].abs().sum() > 0
+
+
+def _nearest_by_autograd(model: nn.Sequential, point: Tensor) -> float:
+    def entering(x: Tensor) -> Tensor:
+        return torch.cat([model[:1](x), model[:3](x)])
+
+    slopes = torch.autograd.functional.jacobian(entering, point).norm(dim=1)
+    return float((entering(point).detach().abs() / slopes).min())
 
 
 def test_a_network_without_boundaries_is_infinitely_far_from_them() -> None:

@@ -78,7 +78,8 @@ def boundary_distance(
     where their maximum bends, but along every ray from x it is that of the one that grows fastest: the distance is how
     far the network is affine along all rays, to where another takes over. Such pairs are counted in `ties`. Where there
     are any, or rounds between losers, it is a lower bound: of the gradients behind ties, one in every cone of rays,
-    only bounds are known (see `cones`). `quantity` says so.
+    only bounds are known (see `cones`). `quantity` says so. Computed in float64 for the function that the weights
+    define: close to a boundary, what float32 rounds off a value is much of the distance.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
     >>> _ = model[0].weight.data.copy_(torch.tensor([[3.0, 4.0]])), model[0].bias.data.fill_(-5.0)
@@ -87,11 +88,14 @@ def boundary_distance(
     """
     norm = norm_named(norm, NORMS)
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
-    along = _directions_for(net, norm)
-    parts, sites, units, ties = [], [], [], []
+    dtype, parts, sites, units, ties = points.dtype, [], [], [], []
     with torch.set_grad_enabled(differentiable):
+        precise = net.frozen() if net.piecewise_linear and net.sites else None
+        if precise is not None:
+            net, points = net.recast(torch.float64), points.double()
+        along = _directions_for(net, norm)
         at_once = points_at_once(tangent_floats(net, along), batch_size)
-        routes, precise = Routes(net, along), net.frozen() if net.piecewise_linear and net.sites else None
+        routes = Routes(net, along)
         for x in tqdm(points.split(at_once), desc="boundary distance", disable=not show_progress):
             distance, site, unit, tied = _nearest(routes, x, norm, good, precise)
             parts.append(distance)
@@ -107,7 +111,7 @@ def boundary_distance(
         found.detach().cpu().double().numpy(),
         exact=not bound and net.piecewise_linear,
         quantity="distance to the nearest boundary" + (" (lower bound)" if bound and net.piecewise_linear else ""),
-        tensor=found.mean() if differentiable else None,
+        tensor=found.mean().to(dtype) if differentiable else None,
         site=places,
         nearest_unit=torch.cat(units).cpu().numpy(),
         layer=layers[places],
@@ -167,7 +171,8 @@ def _joint_norms(a: Tensor, b: Tensor, norm: str) -> Tensor:
 def _nearest(
     routes: Routes, x: Tensor, norm: str, good: bool, precise: Network | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Distance, site and unit of the nearest boundary of each point, and ties; `precise` is the network in float64."""
+    """Distance, site and unit of the nearest boundary of each point, and ties; `precise` is the network without
+    gradients, if it is piecewise linear: then points are in float64."""
     net = routes.net
     best = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
     site = torch.full((len(x),), -1, device=x.device)
@@ -200,11 +205,9 @@ def _cones(
     """The cones around points x where competitors tie, with jumps in the norm that belongs to a distance."""
     if net is None:
         return None
-    x, root = x.detach().cpu().double(), math.sqrt(math.prod(net.input_shape))  # between the norms of gradients
+    x, root = x.detach().cpu(), math.sqrt(math.prod(net.input_shape))  # between the norms of gradients
     before, behind = {"l2": (1.0, 1.0), "l1": (root, 1.0), "linf": (1.0, root)}[norm]
-    slopes = [
-        before * torch.where(flat, 0.0, s.detach()).cpu().double() for (_, s), flat in zip(found, flats, strict=True)
-    ]
+    slopes = [before * torch.where(flat, 0.0, s.detach()).cpu() for (_, s), flat in zip(found, flats, strict=True)]
     around = cones(net, x, [as_rows(z) for z in net.preactivations(x)], slopes)
     return None if around is None else Cones(around.tied, [behind * jump for jump in around.jumps])
 
@@ -225,7 +228,7 @@ def _values_and_constants(
     point, place = small.nonzero().cpu().T
     flat = torch.cat([slopes <= 0 for _, slopes in found], dim=1)
     if len(point):
-        values = [as_rows(z) for z in net.preactivations(x.detach().cpu().double())]
+        values = [as_rows(z) for z in net.preactivations(x.detach().cpu())]
         asked = torch.stack([point, *_value_and_entries(net, point, place)], dim=1)
         same = constant_in_their_regions(net, values, asked, otherwise=True)
         flat[point, place] = same.to(flat.device)
@@ -238,20 +241,10 @@ def _with_exact_ones(
     net: Network, x: Tensor, found: list[tuple[Tensor, Tensor]], values: list[Tensor], point: Tensor, place: Tensor,
     norm: str,
 ) -> list[tuple[Tensor, Tensor]]:  # fmt: skip
-    """Values and slopes, exact where they are those of these points at these places among all units.
-
-    Of a network in single precision, double precision comes first, and is often enough.
-    """
-    if x.dtype is torch.float64:
-        asked = torch.stack([point, *_value_and_entries(net, point, place)], dim=1)
-        z, gradients = exact_numbers(net, x.detach().cpu(), values, asked)
-        slopes = torch.linalg.vector_norm(gradients, ord=NORMS[norm], dim=1)
-    else:
-        points, row = point.unique(return_inverse=True)
-        precise = x.detach().cpu().double()[points]
-        routes = Routes(net, _directions_for(net, norm))
-        better, _ = _values_and_constants(net, precise, _values_and_slopes(routes, precise, norm), norm)
-        z, slopes = (torch.cat(part, dim=1)[row, place] for part in zip(*better, strict=True))
+    """Values and slopes, exact where they are those of these points at these places among all units."""
+    asked = torch.stack([point, *_value_and_entries(net, point, place)], dim=1)
+    z, gradients = exact_numbers(net, x.detach().cpu(), values, asked)
+    slopes = torch.linalg.vector_norm(gradients, ord=NORMS[norm], dim=1)
     at = point.to(x.device), place.to(x.device)
     units = [z.shape[1] for z, _ in found]
     whole = (torch.cat(part, dim=1) for part in zip(*found, strict=True))
