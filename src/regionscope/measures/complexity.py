@@ -64,10 +64,11 @@ def local_complexity(
     With `differentiable` the result carries gradients to the parameters, in `tensor`: those with the patterns of all
     units held fixed, as torch has them. Unless `draws`, `method` or `directions` are told, it is then made for a
     penalty in training, see `penalties`: 32 of the points, or half if that is more, others in every call, one draw of
-    the noise for all of them, one random direction a point, now and then a look at who is good. Value and gradient have
-    no bias, and far more spread, which the points of one call do not tell: `stderr` is NaN. A training step with it on
-    the same batch takes about four times as long as one without, if `model` is a traced `Network`, which follows the
-    model's parameters: trace it once. If told, cost grows with `draws` times `directions`.
+    the noise for all of them, one random direction a point, now and then a look at who is good. The value has no bias,
+    nor has the gradient as one at fixed patterns, which is not that of LC itself; both have far more spread, which the
+    points of one call do not tell: `stderr` is NaN. A training step with it on the same batch takes about four times as
+    long as one without, if `model` is a traced `Network`, which follows the model's parameters: trace it once. If told,
+    cost grows with `draws` times `directions`.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU(), torch.nn.Linear(1, 1))
     >>> _ = model[0].weight.data.fill_(2.0), model[0].bias.data.zero_()
