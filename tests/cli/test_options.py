@@ -72,7 +72,7 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("measure net.safetensors --points x.npy --seconds nan", "--seconds must be positive, got nan; inf sets no"),
         ("regions net.safetensors --points x.npy --seconds 0", "--seconds must be positive, got 0"),
         ("regions net.safetensors --points x.npy --memory 0", "--memory must be positive and finite, got 0"),
-        ("regions net.safetensors --points x.npy --memory 1e-12", "GB of memory are too little"),
+        ("regions net.safetensors --points x.npy --memory 1e-12", "0 bytes of memory are too little"),
         ("measure net.safetensors --points flat.npy", r"flat.npy must hold points \(n, ...\), got \(6,\); save one"),
         ("regions net.safetensors --points x.npy --memory nan", "--memory must be positive and finite, got nan"),
         ("measure net.safetensors --points x.npy --sigma nan", "--sigma must be positive and finite, got nan"),
