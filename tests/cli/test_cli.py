@@ -75,7 +75,7 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "certificate holds" in result.stdout
-    assert " s to cut\n" in result.stdout  # of the certificate nobody knows beforehand: it has a bar
+    assert " s to cut and 1 s to certify\n" in result.stdout
     cells = rs.PlaneCells.load(tmp_path / "a.npz")
     assert f"{len(cells)} linear regions" in result.stdout
     picture = (tmp_path / "a.svg").read_text()

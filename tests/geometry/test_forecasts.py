@@ -11,6 +11,7 @@ from torch import nn
 import regionscope as rs
 from regionscope.geometry import forecasts
 from regionscope.geometry.budget import Budget
+from regionscope.geometry.certificates import CertificateCost, certificate_cost
 from regionscope.geometry.forecasts import Forecast, forecast
 from regionscope.geometry.sweep import exact
 from regionscope.machine import GB
@@ -72,6 +73,18 @@ def test_a_plane_without_boundaries_has_one_cell() -> None:
 )
 def test_a_forecast_is_told_in_words(cells: float, seconds: float, said: str) -> None:
     assert str(Forecast(cells, 0.1 * cells, cells, seconds, 0.5 * GB, 0.0)) == said
+
+
+def test_a_forecast_tells_the_time_of_the_certificate() -> None:
+    model, plane = plane_of("convolutions with max-pooling", 2.0)
+    net = exact(rs.trace(model, plane.origin[None].float()))
+    alone = forecast(net, plane)
+    cost = certificate_cost(net, plane, alone)
+    found = cost.added(alone)
+    assert cost.each > 0 and cost.exactly > 0 and alone.certificate_seconds == 0
+    assert found.certificate_seconds == cost.each * found.cells + cost.exactly
+    assert str(CertificateCost(0.0, 7.0).added(alone)) == f"{alone} and 7 s to certify"
+    assert certificate_cost(net, plane, alone, up_to_layer=1).each > 0  # without outputs
 
 
 def test_a_forecast_is_the_same_in_every_call_and_says_that_it_is_one(caplog: pytest.LogCaptureFixture) -> None:

@@ -46,7 +46,8 @@ OF_DISK = 0.5  # at most, of what is free for temporary files
 
 @dataclass(frozen=True)
 class Forecast:
-    """About how many cells a plane has, with the standard error, how many vertices, and how long cutting takes."""
+    """About how many cells a plane has, with the standard error, how many vertices, and how long cutting takes, and
+    the certificate after it, if that is asked for."""
 
     cells: float
     stderr: float
@@ -54,11 +55,13 @@ class Forecast:
     seconds: float
     bytes: float  # of memory
     bytes_on_disk: float  # of outputs, if cells have to go through the network in blocks
+    certificate_seconds: float = 0.0
 
     def __str__(self) -> str:
         off = f", give or take {100 * self.stderr / self.cells:.0f} %" if self.cells > 1 else ""
         cells, size = _two_digits(self.cells), bytes_in_words(self.bytes)
-        return f"about {cells} cells{off}, {size}, {_duration(self.seconds)} to cut"
+        certified = f" and {_duration(self.certificate_seconds)} to certify" if self.certificate_seconds else ""
+        return f"about {cells} cells{off}, {size}, {_duration(self.seconds)} to cut{certified}"
 
     @property
     def least(self) -> float:
