@@ -11,7 +11,7 @@ PAGE = FOLDER / "json.md"
 MARK = "<!-- tables -->\n"
 SCHEMA: dict[str, Any] = json.loads((FOLDER / "json-schema.json").read_text())
 WORDS = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false", "null": "null"}
-OPTION = re.compile(r"(?<![\w`-])--[a-z]\w*")
+OPTION = re.compile(r"(?<![\w`-])--[a-z][\w-]*")
 Schema = Mapping[str, Any]
 
 

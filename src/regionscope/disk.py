@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from regionscope.machine import ALWAYS, GB, free_memory
+from regionscope.machine import ALWAYS, bytes_in_words, free_memory
 
 BESIDE = re.compile(r"\..+-[0-9a-f]{32}")
 _log = logging.getLogger(__name__)
@@ -194,7 +194,9 @@ def read_whole(path: str | Path, *, most: int | None = None) -> bytes:
         size = os.fstat(file.fileno()).st_size
         room = most or max(ALWAYS, int(free_memory()))
         if size > room:
-            raise DamagedFile(f"{path} is too large: it has {size / GB:.3g} GB, and {room / GB:.3g} GB are the most")
+            raise DamagedFile(
+                f"{path} is too large: it has {bytes_in_words(size)}, and {bytes_in_words(room)} are the most"
+            )
         return file.read(size)
 
 

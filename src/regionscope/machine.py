@@ -19,6 +19,7 @@ Part = TypeVar("Part")
 Found = TypeVar("Found")
 LARGEST = 31 << 20  # bytes; the C library takes no chunk above 32 MB for an example
 GB = 1e9
+UNITS = {"GB": GB, "MB": 1e6, "kB": 1e3}
 FLOAT = 4  # bytes, at least
 ALWAYS = 1 << 28  # bytes; no one is asked whether there are so many
 FEW_FLOATS = 1 << 20  # so many are worked on faster by one thread than by two
@@ -38,10 +39,22 @@ def points_at_once(floats_per_point: int, batch_size: int | None = None, *, floa
     needed = FLOAT * floats_per_point
     if needed > ALWAYS and needed > (free := free_memory()):
         raise MemoryError(
-            f"one point alone needs {needed / GB:.1f} GB or more here, and {free / GB:.1f} GB are free: take fewer"
-            " directions, method='random' where there is one, or a smaller network"
+            f"one point alone needs {bytes_in_words(needed)} or more here, and {bytes_in_words(free)} are free: take"
+            " fewer directions, method='random' where there is one, or a smaller network"
         )
     return batch_size or max(1, floats // max(1, floats_per_point))
+
+
+def bytes_in_words(size: float) -> str:
+    """So many bytes in the unit that suits them, with one digit behind the point below 10.
+
+    >>> bytes_in_words(1.23e9), bytes_in_words(5e6), bytes_in_words(71_234), bytes_in_words(12), bytes_in_words(4e12)
+    ('1.2 GB', '5 MB', '71 kB', '12 bytes', '4,000 GB')
+    """
+    for unit, one in UNITS.items():
+        if (number := size / one) >= 0.9995:  # what is rounded to 1,000 of a unit is 1 of the next
+            return f"{number:,.{0 if number >= 9.95 else 1}f}".removesuffix(".0") + f" {unit}"
+    return f"{size:.0f} bytes"
 
 
 def portions(rows: int, at_once: int) -> Iterator[slice]:

@@ -19,6 +19,7 @@ from torch import nn
 import regionscope as rs
 from regionscope.cli.commands import app
 from regionscope.datasets.sets import mnist_sample
+from regionscope.machine import bytes_in_words
 from regionscope.training.checkpoints import Architecture, save_weights
 from regionscope.training.models import cnn
 
@@ -74,7 +75,7 @@ def test_regions_are_drawn_and_certified(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "certificate holds" in result.stdout
-    assert " s to cut\n" in result.stdout  # of the certificate nobody knows beforehand: it has a bar
+    assert " s to cut and 1 s to certify\n" in result.stdout
     cells = rs.PlaneCells.load(tmp_path / "a.npz")
     assert f"{len(cells)} linear regions" in result.stdout
     picture = (tmp_path / "a.svg").read_text()
@@ -312,7 +313,7 @@ def test_a_size_that_does_not_fit_is_refused_with_an_estimate(tmp_path: Path, mo
     asked = ["regions", str(path), "--out", str(tmp_path / "a.png"), "--margin", "1.2"]
     with pytest.raises(rs.TooManyCells, match=r"max_cells=5 cells: about .* by an estimate; look at a part of about 0"):
         app([*asked, "--max-cells", "5"])
-    with pytest.raises(MemoryError, match=r"are too little: about .* by an estimate; give \d+\.\d GB, look at a part"):
+    with pytest.raises(MemoryError, match=r"are too little: about .* by an estimate; give \d+ kB, look at a part"):
         app([*asked, "--memory", "1e-6"])
 
 
@@ -335,9 +336,14 @@ def test_a_size_that_may_not_fit_is_begun_with_a_warning(
     found = json.loads(capsys.readouterr().out)["expected"]
     monkeypatch.setattr(rs, "plane_cells", work)
     assert warning() == ""
-    for options in (["--memory", str(found["bytes"] / 1.5e9)], ["--max-cells", str(int(found["cells"] / 1.5))]):
+    cells, size = int(found["cells"] / 1.5), found["bytes"] / 1.5
+    for limit, options in (
+        (bytes_in_words(size), ["--memory", str(size / 1e9)]),
+        (f"{cells:,} cells", ["--max-cells", str(cells)]),
+    ):
         said = warning(*options)
-        assert said.startswith("regionscope: more is expected than the ") and said.count("\n") == 1
+        assert said.startswith(f"regionscope: more is expected than the {limit} that are allowed: about ")
+        assert said.count("\n") == 1
         assert "the work may stop" in said and "a part of about 0.8 times its side" in said
         assert warning(*options, "--quiet") == ""
 

@@ -54,6 +54,9 @@ def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_commands_on_checkpoints(printed: Callable[..., Any]) -> None:
     regions = printed("regions", *NET, "--save", "cells.npz")
     assert regions["regions"] == len(rs.PlaneCells.load("cells.npz")) and regions["certificate"]["holds"] is True
+    assert regions["expected"]["certificate_seconds"] > 0
+    unchecked = printed("regions", *NET, "--no-certificate")
+    assert unchecked["certificate"] is None and unchecked["expected"]["certificate_seconds"] == 0
     assert len(printed("measure", *NET, "--labels", "y.npy")) == 8
     assert printed("measure", *NET, "local_rank", "--plan")["measures"]["local_rank"]["points"] == 8
     assert {row["holds"] for row in printed("bounds", *NET)} <= {True, None, False}

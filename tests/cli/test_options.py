@@ -15,9 +15,10 @@ from cases import mlp
 from torch import nn
 
 import regionscope as rs
-from regionscope.cli import main
+from regionscope.cli import main, places
 from regionscope.cli.commands import app
 from regionscope.cli.places import fitting_plane
+from regionscope.geometry.certificates import CertificateCost
 from regionscope.measures import plans
 from regionscope.measures.table import MEASURES
 from regionscope.training.checkpoints import Architecture, save_weights
@@ -72,7 +73,7 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("measure net.safetensors --points x.npy --seconds nan", "--seconds must be positive, got nan; inf sets no"),
         ("regions net.safetensors --points x.npy --seconds 0", "--seconds must be positive, got 0"),
         ("regions net.safetensors --points x.npy --memory 0", "--memory must be positive and finite, got 0"),
-        ("regions net.safetensors --points x.npy --memory 1e-12", "GB of memory are too little"),
+        ("regions net.safetensors --points x.npy --memory 1e-12", "0 bytes of memory are too little"),
         ("measure net.safetensors --points flat.npy", r"flat.npy must hold points \(n, ...\), got \(6,\); save one"),
         ("regions net.safetensors --points x.npy --memory nan", "--memory must be positive and finite, got nan"),
         ("measure net.safetensors --points x.npy --sigma nan", "--sigma must be positive and finite, got nan"),
@@ -292,9 +293,33 @@ def test_bounds_that_take_too_long_say_what_they_look_at_instead(
 def test_a_plane_that_nothing_can_make_small_enough_is_made_smaller_so_often_only() -> None:
     torch.manual_seed(0)
     plane = rs.Plane.around(torch.zeros(4), 3.0, generator=torch.Generator().manual_seed(0))
-    part, found, whole = fitting_plane(mlp(4, 20, 3), plane, up_to_layer=None, seconds=1e-12, memory=10**9)
+    part, found, whole = fitting_plane(
+        mlp(4, 20, 3), plane, up_to_layer=None, seconds=1e-12, memory=10**9, certificate=True
+    )
     assert np.abs(part.domain).max() < 1e-3 * np.abs(plane.domain).max()
     assert found.cells <= whole.cells and found.seconds > 1e-12
+
+
+@pytest.mark.parametrize("exactly", [0.0, 1e6])
+def test_the_part_of_a_plane_that_is_drawn_can_be_certified_in_time(
+    exactly: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model, plane = mlp(4, 20, 3), rs.Plane.around(torch.zeros(4), 3.0, generator=torch.Generator().manual_seed(0))
+    told = {"up_to_layer": None, "seconds": 1000.0, "memory": 10**9}
+    monkeypatch.setattr(places, "certificate_cost", lambda *_, **__: CertificateCost(100.0, exactly))
+    part, found, whole = fitting_plane(model, plane, **told, certificate=True)  # type: ignore[arg-type]
+    assert whole.certificate_seconds == 100 * whole.cells + exactly > 1000
+    assert 1 <= found.cells < 10 and part.area > 1e-6 * plane.area  # what every plane takes makes none a point
+    part, found, whole = fitting_plane(model, plane, **told, certificate=False)  # type: ignore[arg-type]
+    assert part is plane and found is whole and found.certificate_seconds == 0
+
+
+def test_regions_without_a_certificate_say_so(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for size in ([], ["--margin", "0.5"]):
+        assert app(["regions", str(net), "--points", "x.npy", "--no-certificate", *size]) == 0
+        said = capsys.readouterr().out
+        assert "\nno certificate: it was not asked for\nwrote regions.png" in said and "certify" not in said
 
 
 def test_what_is_no_file_is_printed_to_as_it_is(

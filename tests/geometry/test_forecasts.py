@@ -11,6 +11,7 @@ from torch import nn
 import regionscope as rs
 from regionscope.geometry import forecasts
 from regionscope.geometry.budget import Budget
+from regionscope.geometry.certificates import CertificateCost, certificate_cost
 from regionscope.geometry.forecasts import Forecast, forecast
 from regionscope.geometry.sweep import exact
 from regionscope.machine import GB
@@ -64,14 +65,26 @@ def test_a_plane_without_boundaries_has_one_cell() -> None:
 @pytest.mark.parametrize(
     ("cells", "seconds", "said"),
     [
-        (1234.0, 0.2, "about 1,200 cells, give or take 10 %, 0.5 GB, 1 s to cut"),
-        (4.56e6, 89.0, "about 4.6 million cells, give or take 10 %, 0.5 GB, 89 s to cut"),
-        (4.56e7, 90.0, "about 46 million cells, give or take 10 %, 0.5 GB, 2 minutes to cut"),
-        (1.2345e9, 9000.0, "about 1,234 million cells, give or take 10 %, 0.5 GB, 2.5 hours to cut"),
+        (1234.0, 0.2, "about 1,200 cells, give or take 10 %, 500 MB, 1 s to cut"),
+        (4.56e6, 89.0, "about 4.6 million cells, give or take 10 %, 500 MB, 89 s to cut"),
+        (4.56e7, 90.0, "about 46 million cells, give or take 10 %, 500 MB, 2 minutes to cut"),
+        (1.2345e9, 9000.0, "about 1,234 million cells, give or take 10 %, 500 MB, 2.5 hours to cut"),
     ],
 )
 def test_a_forecast_is_told_in_words(cells: float, seconds: float, said: str) -> None:
     assert str(Forecast(cells, 0.1 * cells, cells, seconds, 0.5 * GB, 0.0)) == said
+
+
+def test_a_forecast_tells_the_time_of_the_certificate() -> None:
+    model, plane = plane_of("convolutions with max-pooling", 2.0)
+    net = exact(rs.trace(model, plane.origin[None].float()))
+    alone = forecast(net, plane)
+    cost = certificate_cost(net, plane, alone)
+    found = cost.added(alone)
+    assert cost.each > 0 and cost.exactly > 0 and alone.certificate_seconds == 0
+    assert found.certificate_seconds == cost.each * found.cells + cost.exactly
+    assert str(CertificateCost(0.0, 7.0).added(alone)) == f"{alone} and 7 s to certify"
+    assert certificate_cost(net, plane, alone, up_to_layer=1).each > 0  # without outputs
 
 
 def test_a_forecast_is_the_same_in_every_call_and_says_that_it_is_one(caplog: pytest.LogCaptureFixture) -> None:
@@ -97,10 +110,10 @@ def test_what_does_not_fit_is_refused_before_any_block_is_finished(monkeypatch: 
     ):
         rs.plane_cells(model, plane, max_cells=cells // 10)
     with pytest.raises(
-        MemoryError, match=r"too little: about .* by an estimate; give .* GB, look at a part of about 0"
+        MemoryError, match=r"too little: about .* by an estimate; give .* [kM]B, look at a part of about 0"
     ):
         rs.plane_cells(model, plane, memory=10 * cells)
     full = shutil.disk_usage(".")._replace(free=cells)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
-    with pytest.raises(MemoryError, match=r"0\.0 GB in .* are too little: about .* its outputs take 0\.0 GB there"):
+    with pytest.raises(MemoryError, match=r"kB in .* are too little: about .* its outputs take \d+ kB there"):
         rs.plane_cells(model, plane)

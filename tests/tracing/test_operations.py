@@ -10,9 +10,10 @@ import torch
 from calls import Live, Slot, at, filled, live_sets, name_of, operation, samples_of, schema, slots
 from functions import REFUSED, TRACED, Function
 from samples import OTHERS, SAMPLES, SITES, Arguments
-from torch import Tensor
+from torch import Tensor, nn
 
 import regionscope as rs
+from regionscope.tracing import lifting
 from regionscope.tracing.activations import PAIRWISE, PIECEWISE_LINEAR
 from regionscope.tracing.decompositions import PLAYED
 from regionscope.tracing.forward import Forward
@@ -505,3 +506,28 @@ def test_a_function_that_is_traced_is_right(name: str, capfd: pytest.CaptureFixt
 def test_a_function_that_is_not_piecewise_linear_or_not_known_is_refused_by_name(name: str) -> None:
     with pytest.raises(rs.UnsupportedModel, match=r"aten\.\w+|\.numpy\(\)|\.tolist\(\)"):
         rs.trace(REFUSED[name], points(4))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(4, 6, 3, padding=1, stride=2), nn.Conv2d(4, 6, 3, dilation=2, groups=2),
+        nn.ConvTranspose2d(4, 6, 3, stride=2), nn.Conv2d(4, 6, 1, bias=False),
+    ],
+    ids=["strided", "dilated, in groups", "transposed", "1 x 1"],
+)  # fmt: skip
+def test_convolutions_of_few_points_at_once_are_those_of_all(layer: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = rs.trace(nn.Sequential(layer, nn.ReLU()).double(), torch.zeros(1, 4, 9, 8, dtype=torch.float64))
+    x = torch.randn(40, 4, 9, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    calls, run = list[int](), lifting._folded
+
+    def counted(step: Step, *given: Any) -> list[Any] | None:
+        calls.append(len(step.results))
+        return run(step, *given)
+
+    monkeypatch.setattr(lifting, "_folded", counted)
+    all_together = net(x)
+    assert len(calls) == 1
+    monkeypatch.setattr(lifting, "COLUMNS", 1)
+    assert torch.equal(net(x), all_together)
+    assert len(calls) == 1 + -(-40 // torch.get_num_threads())

@@ -65,6 +65,7 @@ def regions(
     max_cells: int = 10_000_000,
     memory: float = 2.0,
     certified: bool = False,
+    no_certificate: bool = False,
     save: Path | None = None,
     seed: int = 0,
     output: Spoken = SPOKEN,
@@ -97,7 +98,7 @@ def regions(
     margin
         Half the side of the square through three points, in circumradii; 1.2, or less if that is too much.
     seconds
-        How long cutting may take, about, if the size is not given; inf sets no limit.
+        How long cutting and the certificate may take, about, if the size is not given; inf sets no limit.
     colour
         What the cells are filled by: the class if there are several outputs, else the norm of the gradient.
     up_to_layer
@@ -108,6 +109,8 @@ def regions(
         Keep to this many GB; what does not fit is refused, and what may not, by an estimate, is told before the work.
     certified
         Stop with an error if a sign cannot be proved, however long that takes.
+    no_certificate
+        Do not check all cells by other means in the end, which can take longer than to find them.
     save
         Write the cells to this .npz file too.
     seed
@@ -127,10 +130,12 @@ def regions(
     whole, names = chosen_plane(network, points, labels, through, around, radius, margin, seed)
     room = int(memory * GB)
     if radius is None and margin is None:
-        plane, found, asked = fitting_plane(network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=room)
+        plane, found, asked = fitting_plane(
+            network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=room, certificate=not no_certificate
+        )
         output.remark(_size_in_words(plane, whole, found, asked))
     else:
-        plane, found = whole, plane_forecast(network, whole, up_to_layer)
+        plane, found = whole, plane_forecast(network, whole, up_to_layer=up_to_layer, certificate=not no_certificate)
         output.remark(f"expected by an estimate: {found}")
     found.check(max_cells, room)
     if excess := found.excess(max_cells, room):
@@ -149,17 +154,20 @@ def regions(
         save_picture(ax, out)
         if save is not None:
             cells.save(save)
-        certificate = cells.verify(generator=torch.Generator().manual_seed(seed), show_progress=output.bar)
+        checked = None
+        if not no_certificate:
+            checked = cells.verify(generator=torch.Generator().manual_seed(seed), show_progress=output.bar)
     output.result(
-        f"{_regions_in_words(cells, certificate)}\nwrote {out}",
+        f"{_regions_in_words(cells, checked)}\nwrote {out}",
         {
             "regions": len(cells), "exact": cells.exact, "expected": asdict(found), "domain": plane.domain,
             "vertices": len(cells.vertices),
             "boundary_length": cells.boundary_length(),
-            "certificate": asdict(certificate) | {"holds": certificate.holds}, "out": out, "save": save,
+            "certificate": None if checked is None else asdict(checked) | {"holds": checked.holds},
+            "out": out, "save": save,
         },
     )  # fmt: skip
-    return 0 if certificate.holds else 1
+    return 0 if checked is None or checked.holds else 1
 
 
 def _share(plane: rs.Plane, whole: rs.Plane) -> float:
@@ -179,17 +187,23 @@ def _size_in_words(plane: rs.Plane, whole: rs.Plane, found: Forecast, asked: For
     )
 
 
-def _regions_in_words(cells: rs.PlaneCells, certificate: rs.Certificate) -> str:
+def _regions_in_words(cells: rs.PlaneCells, certificate: rs.Certificate | None) -> str:
     layers = ", ".join(f"{length:.4g}" for length in cells.boundary_length())
     kind = "exact" if cells.exact else f"NOT exact: {cells.undecided:,} signs are not proved"
+    checked = "no certificate: it was not asked for" if certificate is None else _certificate_in_words(certificate)
+    return (
+        f"{how_many(len(cells), 'linear region')}, {len(cells.vertices):,} vertices ({kind})\n"
+        f"length of the boundaries by layer: {layers}\n{checked}"
+    )
+
+
+def _certificate_in_words(certificate: rs.Certificate) -> str:
     exactly = (
         ""
         if certificate.checked_exactly is None
         else f", {how_many(certificate.checked_exactly, 'cell')} in exact arithmetic"
     )
     return (
-        f"{how_many(len(cells), 'linear region')}, {len(cells.vertices):,} vertices ({kind})\n"
-        f"length of the boundaries by layer: {layers}\n"
         f"certificate {'holds' if certificate.holds else 'FAILS'}: area to {certificate.area_error:.0e},"
         f" Euler's formula, every pattern by a forward pass{exactly};"
         f" {certificate.close_decisions:,} signs within the bounds of rounding, {certificate.undecided:,} undecided"

@@ -12,6 +12,7 @@ from regionscope.cli.output import prints_aside
 from regionscope.datasets.sets import mnist_sample
 from regionscope.disk import reading
 from regionscope.files import read_array
+from regionscope.geometry.certificates import CertificateCost, certificate_cost
 from regionscope.geometry.forecasts import Forecast, forecast
 from regionscope.geometry.planes import USUAL_MARGIN, Plane
 from regionscope.geometry.sweep import exact
@@ -21,6 +22,7 @@ USUAL_RADIUS = 1.0  # of planes around a point
 ROUNDS = 6  # in which a part is made smaller at the most
 CAUTION = 0.9  # of the side that would just do
 LEAST = 0.01  # of the side is left in each round: a plane that nothing fits into is no point yet
+TO_SHARE = 0.2  # of the time at least is for what depends on the size
 
 
 @dataclass(frozen=True)
@@ -102,28 +104,33 @@ def _check_sizes(radius: float | None, margin: float | None, *, centred: bool) -
 
 @prints_aside()
 def fitting_plane(
-    network: nn.Module, plane: Plane, *, up_to_layer: int | None, seconds: float, memory: int
+    network: nn.Module, plane: Plane, *, up_to_layer: int | None, seconds: float, memory: int, certificate: bool
 ) -> tuple[Plane, Forecast, Forecast]:
-    """The middle of a plane that can be drawn, in so many seconds; about what it has, and what the whole plane has."""
+    """The middle of a plane that can be drawn, in so many seconds, with a certificate or without; about what it has,
+    and what the whole plane has."""
     from regionscope.plots.planes import MANY
 
     net, part = exact(as_network(network, plane.origin[None])), plane
-    whole = found = forecast(net, plane, up_to_layer=up_to_layer)
+    whole = forecast(net, plane, up_to_layer=up_to_layer)
+    cost = certificate_cost(net, plane, whole, up_to_layer=up_to_layer) if certificate else CertificateCost(0.0, 0.0)
+    whole = found = cost.added(whole)
+    left = max(seconds - cost.exactly, TO_SHARE * seconds)
     for _ in range(ROUNDS):
-        spare = min(
-            MANY / (found.cells + found.stderr), memory / found.bytes, seconds / max(found.seconds, 1e-9),
-        )  # fmt: skip
+        growing = found.seconds + cost.each * found.cells
+        spare = min(MANY / (found.cells + found.stderr), memory / found.bytes, left / max(growing, 1e-9))
         if spare >= 1:
             break
         part = Plane(plane.origin, plane.axes, CAUTION * max(math.sqrt(spare), LEAST) * part.domain, plane.anchors)
-        found = forecast(net, part, up_to_layer=up_to_layer)
+        found = cost.added(forecast(net, part, up_to_layer=up_to_layer))
     return part, found, whole
 
 
 @prints_aside()
-def plane_forecast(network: nn.Module, plane: Plane, up_to_layer: int | None) -> Forecast:
-    """About what a plane has."""
-    return forecast(exact(as_network(network, plane.origin[None])), plane, up_to_layer=up_to_layer)
+def plane_forecast(network: nn.Module, plane: Plane, *, up_to_layer: int | None, certificate: bool) -> Forecast:
+    """About what a plane has, and takes, with a certificate or without."""
+    net = exact(as_network(network, plane.origin[None]))
+    found = forecast(net, plane, up_to_layer=up_to_layer)
+    return certificate_cost(net, plane, found, up_to_layer=up_to_layer).added(found) if certificate else found
 
 
 def run_folders(paths: Sequence[Path]) -> list[Path]:

@@ -5,9 +5,10 @@ take more than its share is split, its parts go on one after another, and of one
 bits in which its patterns differ are kept, in files (see `spilled`): in memory they are when all are joined.
 """
 
+import math
 from dataclasses import dataclass
 
-from regionscope.machine import GB
+from regionscope.machine import bytes_in_words
 
 DEFAULT = 2_000_000_000  # bytes
 SHARE = 0.5  # of the memory for values and results: the rest is for the interpreter, torch and what is joined
@@ -40,14 +41,15 @@ class Budget:
 
     def needed(self, block: float) -> int:
         """The memory with which there is room for a block of so many bytes, beside what waits."""
-        return _hundreds_of_mb((block * AT_ONCE + self.waiting) / SHARE)
+        return bytes_to_give((block * AT_ONCE + self.waiting) / SHARE)
 
     def check(self, widest: int) -> None:
         """Refuse a network that has so many bytes at one vertex if there is no room for a few of them."""
         if self.memory is not None and LEAST * widest > self.room:
             raise TooMuchMemory(
-                f"{self.memory / GB:.1f} GB of memory are too little for this network: its values at {LEAST} vertices"
-                f" alone take {LEAST * widest / GB:.1f} GB; give {self.needed(LEAST * widest) / GB:.1f} GB or more"
+                f"{bytes_in_words(self.memory)} of memory are too little for this network: its values at {LEAST}"
+                f" vertices alone take {bytes_in_words(LEAST * widest)}; give"
+                f" {bytes_in_words(self.needed(LEAST * widest))} or more"
             )
 
     def keep(self, size: int, share: float, cells: int) -> None:
@@ -57,13 +59,19 @@ class Budget:
             return
         all_of_them = self.kept / min(self.finished, 1.0)
         if all_of_them > SHARE * self.memory:
+            taken = all_of_them / SHARE
             raise TooMuchMemory(
-                f"about {cells / self.finished:,.0f} cells would take {all_of_them / SHARE / GB:.1f} GB of memory, more"
-                f" than the {self.memory / GB:.1f} GB that there are for it: give"
-                f" {_hundreds_of_mb(1.2 * all_of_them / SHARE) / GB:.1f} GB, or look at a smaller part or fewer layers"
+                f"about {cells / self.finished:,.0f} cells would take {bytes_in_words(taken)} of memory, more than the"
+                f" {bytes_in_words(self.memory)} that there are for it: give"
+                f" {bytes_in_words(bytes_to_give(1.2 * taken))}, or look at a smaller part or fewer layers"
             )
 
 
-def _hundreds_of_mb(size: float) -> int:
-    """Upwards to 100 MB."""
-    return -int(-size // 100_000_000) * 100_000_000
+def bytes_to_give(size: float) -> int:
+    """Upwards to two digits, so that what a message says is enough.
+
+    >>> bytes_to_give(1_234_567), bytes_to_give(12)
+    (1300000, 12)
+    """
+    last: int = 10 ** max(len(str(int(size))) - 2, 0)
+    return math.ceil(size / last) * last

@@ -27,6 +27,7 @@ from regionscope.types import Floats, Ints, Model
 
 FORMAT = 3  # patterns in blocks
 DENSE = 2  # the same without
+SAMPLE = 8  # cells that a certificate looks at in exact arithmetic
 
 Tally = Callable[[int], object]  # is told how many more points are done
 

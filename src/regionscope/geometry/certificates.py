@@ -1,12 +1,15 @@
 """What can be checked about cells, checked by other means than those that found them."""
 
+import sys
+import time
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from regionscope.geometry.cells import Tally, point_portions
+from regionscope.geometry.cells import SAMPLE, Tally, point_portions
 from regionscope.geometry.checks import (
     ALONG_SIDES,
     parts_of,
@@ -15,16 +18,21 @@ from regionscope.geometry.checks import (
     wrong_inside,
     wrong_switches,
 )
+from regionscope.geometry.forecasts import Forecast
 from regionscope.geometry.laws import usual_output_errors
 from regionscope.geometry.line_cells import LineCells
-from regionscope.geometry.plane_cells import PlaneCells
+from regionscope.geometry.plane_cells import PlaneCells, plane_cells
+from regionscope.geometry.planes import Plane
 from regionscope.geometry.predicates import EPS, SAFETY
 from regionscope.progress import tqdm
 from regionscope.tables import Facts
+from regionscope.tracing.given import points_kept_at_once
 from regionscope.tracing.network import Network, as_rows
 from regionscope.types import Bools, Floats, Indices
 
 AREA_ERROR = 1e-9  # of the sum of areas, relative to the domain's
+TRIED = 256  # cells at the most that are certified to see how long that takes
+LITTLE = 0.1  # of the cells that are expected, too
 
 
 class Verdict(Facts):
@@ -131,8 +139,7 @@ def certificate(
     widths = _cell_widths(cells)
     wide = widths > 1e3 * EPS * _coordinate_size(cells)
     chosen = _sample(wide, sample, generator)
-    passes = len(cells) + len(cells.vertices) * (1 if cells.outputs is None else 2)
-    with tqdm(total=passes, desc="certifying", unit="point", disable=not show_progress) as bar:
+    with tqdm(total=_points_seen(cells), desc="certifying", unit="point", disable=not show_progress) as bar:
         wrong, ties = wrong_inside(cells, net, bar.update)
         across, outputs = _wrong_across(cells, net, bar.update), _wrong_outputs(cells, net, bar.update)
         exactly = wrong_exactly(cells, net, chosen)
@@ -153,6 +160,40 @@ def certificate(
         checked_exactly=None if exactly is None else len(chosen),
         wrong_exactly=exactly or 0,
     )
+
+
+def _points_seen(cells: PlaneCells) -> int:
+    """At how many points a certificate looks at the network: in cells, at vertices, and there at the outputs."""
+    return len(cells) + len(cells.vertices) * (1 if cells.outputs is None else 2)
+
+
+@dataclass(frozen=True)
+class CertificateCost:
+    """What a certificate takes: seconds for a cell with its vertices, and for those cells that are checked exactly."""
+
+    each: float
+    exactly: float
+
+    def added(self, found: Forecast) -> Forecast:
+        """A forecast that counts the certificate, too."""
+        return replace(found, certificate_seconds=self.each * found.cells + self.exactly)
+
+
+def certificate_cost(net: Network, plane: Plane, found: Forecast, *, up_to_layer: int | None = None) -> CertificateCost:
+    """What certificates of the cells of a plane take, given a frozen network, from a small part in its middle."""
+    tried = max(min(TRIED, points_kept_at_once(net), LITTLE * found.cells), 1.0)
+    part = Plane(plane.origin, plane.axes, np.sqrt(min(tried / found.cells, 1.0)) * plane.domain, plane.anchors)
+    cells = plane_cells(net, part, up_to_layer=up_to_layer, memory=sys.maxsize)  # little of that is taken
+    seconds = _seconds_of(lambda: (wrong_inside(cells, net), _wrong_across(cells, net), _wrong_outputs(cells, net)))
+    exactly = _seconds_of(lambda: wrong_exactly(cells, net, np.arange(1)))
+    return CertificateCost(seconds / len(cells), exactly * min(SAMPLE, found.cells))
+
+
+def _seconds_of(work: Callable[[], object]) -> float:
+    """How long it takes, without the time of others."""
+    start, busy = time.perf_counter(), time.process_time()
+    work()
+    return min(time.perf_counter() - start, time.process_time() - busy)
 
 
 def line_certificate(
@@ -236,7 +277,7 @@ def _not_convex(cells: PlaneCells, wide: Bools) -> int:
     return int(((np.logical_or.reduceat(bad, cells.offsets[:-1]) | (cells.areas <= 0)) & wide).sum())
 
 
-def _wrong_outputs(cells: PlaneCells, net: Network, seen: Tally) -> int:
+def _wrong_outputs(cells: PlaneCells, net: Network, seen: Tally = lambda points: None) -> int:
     """Vertices whose outputs are not those of a forward pass there, to within rounding."""
     if cells.outputs is None:
         return 0
@@ -250,7 +291,7 @@ def _wrong_outputs(cells: PlaneCells, net: Network, seen: Tally) -> int:
     return wrong
 
 
-def _wrong_across(cells: PlaneCells, net: Network, seen: Tally) -> int:
+def _wrong_across(cells: PlaneCells, net: Network, seen: Tally = lambda points: None) -> int:
     """Sides whose cells do not differ in just the units that switch along them."""
     edges = cells.edges
     inner = np.flatnonzero((edges.cells >= 0).all(axis=1))

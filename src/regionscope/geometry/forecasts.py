@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regionscope.geometry.budget import SHARE, TooMuchMemory
+from regionscope.geometry.budget import SHARE, TooMuchMemory, bytes_to_give
 from regionscope.geometry.complexes import TooManyCells
 from regionscope.geometry.planes import SQUARE, Plane, Planes
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import in_rows
-from regionscope.machine import GB
+from regionscope.machine import bytes_in_words
 from regionscope.tracing.network import Network
 from regionscope.types import Floats
 
@@ -46,7 +46,8 @@ OF_DISK = 0.5  # at most, of what is free for temporary files
 
 @dataclass(frozen=True)
 class Forecast:
-    """About how many cells a plane has, with the standard error, how many vertices, and how long cutting takes."""
+    """About how many cells a plane has, with the standard error, how many vertices, and how long cutting takes, and
+    the certificate after it, if that is asked for."""
 
     cells: float
     stderr: float
@@ -54,10 +55,13 @@ class Forecast:
     seconds: float
     bytes: float  # of memory
     bytes_on_disk: float  # of outputs, if cells have to go through the network in blocks
+    certificate_seconds: float = 0.0
 
     def __str__(self) -> str:
         off = f", give or take {100 * self.stderr / self.cells:.0f} %" if self.cells > 1 else ""
-        return f"about {_two_digits(self.cells)} cells{off}, {self.bytes / GB:.1f} GB, {_duration(self.seconds)} to cut"
+        cells, size = _two_digits(self.cells), bytes_in_words(self.bytes)
+        certified = f" and {_duration(self.certificate_seconds)} to certify" if self.certificate_seconds else ""
+        return f"about {cells} cells{off}, {size}, {_duration(self.seconds)} to cut{certified}"
 
     @property
     def least(self) -> float:
@@ -72,22 +76,24 @@ class Forecast:
             raise TooManyCells(f"more than max_cells={max_cells:,} cells: {self}, by an estimate; {smaller}")
         if self.least * self.bytes / self.cells > memory:
             raise TooMuchMemory(
-                f"{memory / GB:.1f} GB of memory are too little: {self}, by an estimate; give"
-                f" {np.ceil(12 * self.bytes / GB) / 10:.1f} GB, {smaller}, or fewer layers"
+                f"{bytes_in_words(memory)} of memory are too little: {self}, by an estimate; give"
+                f" {bytes_in_words(bytes_to_give(1.2 * self.bytes))}, {smaller}, or fewer layers"
             )
         folder = tempfile.gettempdir()
         if self.least / self.cells * self.bytes_on_disk > (free := shutil.disk_usage(folder).free) * OF_DISK:
             raise TooMuchMemory(
-                f"{free / GB:.1f} GB in {folder} are too little: {self}, by an estimate, and its outputs take"
-                f" {self.bytes_on_disk / GB:.1f} GB there; {smaller}, or set TMPDIR to a larger disk"
+                f"{bytes_in_words(free)} in {folder} are too little: {self}, by an estimate, and its outputs take"
+                f" {bytes_in_words(self.bytes_on_disk)} there; {smaller}, or set TMPDIR to a larger disk"
             )
 
     def excess(self, max_cells: int, memory: int) -> str | None:
         """What is said of a plane that is not refused, but too large if the estimate is right; None of others."""
-        if self.cells <= max_cells and self.bytes <= memory:
+        allowed = [f"{max_cells:,} cells"] if self.cells > max_cells else []
+        allowed += [bytes_in_words(memory)] if self.bytes > memory else []
+        if not allowed:
             return None
         return (
-            f"more is expected than the {max_cells:,} cells and {memory / GB:.3g} GB that are allowed: {self}, by an"
+            f"more is expected than the {' and '.join(allowed)} that are allowed: {self}, by an"
             f" estimate; the work may stop before its end: allow more, or {self._smaller(max_cells, memory)}"
         )
 

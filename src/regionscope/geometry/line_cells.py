@@ -13,7 +13,7 @@ from torch import Tensor
 from regionscope.disk import reading
 from regionscope.geometry import maps, traversals
 from regionscope.geometry.budget import DEFAULT
-from regionscope.geometry.cells import Cells, network_of, read_cells
+from regionscope.geometry.cells import SAMPLE, Cells, network_of, read_cells
 from regionscope.geometry.complexes import owners
 from regionscope.geometry.grids import Grid, grid_of
 from regionscope.geometry.modular import modulo, remainders
@@ -152,7 +152,7 @@ class LineCells(Cells):
 
         return line(self, ax, output=output)
 
-    def verify(self, *, sample: int = 8, generator: torch.Generator | None = None) -> "LineCertificate":
+    def verify(self, *, sample: int = SAMPLE, generator: torch.Generator | None = None) -> "LineCertificate":
         """A certificate: what can be checked of these cells, checked; see `LineCertificate`.
 
         `sample` cells are checked in exact rational arithmetic as well, where the network allows it; without a

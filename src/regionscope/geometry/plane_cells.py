@@ -15,7 +15,7 @@ from torch import Tensor
 from regionscope.disk import reading
 from regionscope.geometry import decision, maps, traversals
 from regionscope.geometry.budget import DEFAULT
-from regionscope.geometry.cells import Cells, network_of, read_cells
+from regionscope.geometry.cells import SAMPLE, Cells, network_of, read_cells
 from regionscope.geometry.complexes import owners
 from regionscope.geometry.forecasts import forecast
 from regionscope.geometry.grids import Grid, grid_of
@@ -243,7 +243,7 @@ class PlaneCells(Cells):
         return -1 if worst[cell] > short and self.edges.cells[edge[last], 1 - side[last]] < 0 else cell
 
     def verify(
-        self, *, sample: int = 8, generator: torch.Generator | None = None, show_progress: bool = False
+        self, *, sample: int = SAMPLE, generator: torch.Generator | None = None, show_progress: bool = False
     ) -> "Certificate":
         """A certificate: what can be checked of these cells, checked; see `Certificate`.
 

@@ -28,7 +28,7 @@ from regionscope.geometry.settling import Still, cut_by_site
 from regionscope.geometry.spilled import Spilled, rows_in_file
 from regionscope.geometry.swept import Swept
 from regionscope.geometry.tournaments import Bracket
-from regionscope.machine import GB, points_at_once, return_freed_memory
+from regionscope.machine import bytes_in_words, points_at_once, return_freed_memory
 from regionscope.progress import tqdm
 from regionscope.tracing.network import Network, kept_with
 from regionscope.types import Indices, Words
@@ -225,7 +225,7 @@ def _cut_within(block: _CellBlock, cut: Cut, most: int, budget: Budget, each: in
         raise TooMuchMemory(
             f"all that {cut.boundaries.site.name!r}, a round of max-pooling or its like, makes of"
             f" {now:,} {'cell' if now == 1 else 'cells'} has to stay in memory together, and there is room for"
-            f" {room:,.0f}: give more memory ({needed / GB:.1f} GB do whatever it makes, twice as much as now often"
+            f" {room:,.0f}: give more memory ({bytes_in_words(needed)} do whatever it makes, twice as much as now often"
             " does), or look at a smaller part"
         ) from error
 

@@ -4,6 +4,7 @@ Every rule gives at each point what the operation gives there alone: the points 
 and no rule looks at how the model laid them out. What has no rule here is left to `torch.vmap`.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ Shape = tuple[int, ...]
 Values = Mapping[int, Any]
 Shapes = Mapping[int, Shape]
 Rule = Callable[[Step, Values, Shapes], list[Any] | None]
+COLUMNS = 1 << 19  # floats, a thread: 4 MB stay in its cache
 
 
 def lifted(step: Step, values: Values, shapes: Shapes) -> list[Any]:
@@ -275,6 +277,25 @@ def _folded(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
     return [m.reshape(n, *shapes[r]) if r in shapes else m for m, r in zip(made, step.results, strict=True)]
 
 
+def _convolved(step: Step, values: Values, shapes: Shapes) -> list[Any] | None:
+    """Convolutions, in float64 of few points at once.
+
+    For that dtype torch first writes down what every place sees of every point. Of many points these are hundreds of
+    MB, which the C library fetches anew each time, page by page; the products are those of each point alone.
+    """
+    first: Any = step.named["input"]
+    if not _depends(first, shapes) or (x := values[first.index]).dtype != torch.float64 or x.device.type != "cpu":
+        return _folded(step, values, shapes)
+    weight = resolved(step.named["weight"], values)
+    batch, _, *places = shapes[first.index if step.named["transposed"] else step.results[0]]
+    columns = batch * math.prod(places) * math.prod(weight.shape[1:])
+    at_once = max(1, COLUMNS // max(1, columns)) * torch.get_num_threads()
+    if len(x) <= at_once or len(step.used & shapes.keys()) > 1:
+        return _folded(step, values, shapes)
+    parts = [_folded(step, {**values, first.index: part}, shapes) or [] for part in x.split(at_once)]
+    return [torch.cat(made) for made in zip(*parts, strict=True)]
+
+
 class _Sampled(torch.autograd.Function):
     """grid_sampler on a fixed grid. It is linear, so its own derivative; torch has none in forward mode."""
 
@@ -404,13 +425,14 @@ RULES: dict[str, Rule] = {
     **_each(_masked_scattered, "masked_scatter"),
     **_each(
         _folded,
-        "convolution avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d"
+        "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d"
         " reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d"
         " upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d"
         " _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d"
         " _upsample_bilinear2d_aa _upsample_bicubic2d_aa im2col col2im max_pool2d_with_indices"
         " max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d pixel_shuffle pixel_unshuffle",
     ),
+    **_each(_convolved, "convolution"),
     **_each(_sampled, "grid_sampler_2d grid_sampler_3d"),
     **_each(_normalised, "native_batch_norm _native_batch_norm_legit_no_training"),
     **_each(_multiplied, "mm bmm"),
