@@ -29,7 +29,7 @@ def curve(
     *,
     stderr: ArrayLike | Curves | None = None,
     phases: Phases | None = None,
-    label: str = "local complexity",
+    label: str = "value",
 ) -> Axes:
     """Measured curves over training steps (logarithmic after step 0), with bands of ± one standard error.
 
@@ -60,7 +60,7 @@ def training(
     *,
     stderr: ArrayLike | Curves | None = None,
     phases: Phases | None = None,
-    label: str = "local complexity",
+    label: str = "value",
 ) -> Sequence[Axes]:
     """`curve` above the accuracies {name: accuracy} at the same steps, with the same phases; returns both axes."""
     if axes is None:
