@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from regionscope import disk
-from regionscope.disk import DamagedFile, make_folder, read_whole, reading, sync_folder, whole_folder, write_whole
+from regionscope.disk import (
+    DamagedFile,
+    check_writable,
+    make_folder,
+    read_whole,
+    reading,
+    sync_folder,
+    whole_folder,
+    write_whole,
+)
 
 
 def test_what_is_no_file_is_not_written_to(tmp_path: Path) -> None:
@@ -82,3 +91,27 @@ def test_an_error_of_a_reader_that_names_no_file_is_told_with_it() -> None:
         raise OSError("bad header")
     with pytest.raises(FileNotFoundError, match="elsewhere"), reading("cells"):
         open("/elsewhere")  # noqa: SIM115
+
+
+def test_an_error_of_a_file_has_the_name_that_was_given(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as told:
+        write_whole(tmp_path / "no" / "net.json", b"new")
+    assert str(told.value) == f"[Errno 2] No such file or directory: '{tmp_path}/no/net.json'"
+
+
+def test_whether_a_folder_takes_files_is_seen_by_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_writable(tmp_path / "not" / "made")
+    assert not list(tmp_path.iterdir())
+
+    def refused(*_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "a name that nobody knows")
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(PermissionError, match=rf"in the folder {tmp_path} \(Read-only file system\)$"):
+        check_writable(tmp_path / "not" / "made")
+
+
+def test_a_file_in_the_place_of_a_folder_takes_no_files(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").touch()
+    with pytest.raises(NotADirectoryError, match=r"mine\.py is a file, not a folder"):
+        check_writable(tmp_path / "mine.py" / "report")

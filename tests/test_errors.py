@@ -74,6 +74,14 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: measured(convolutional(), IMAGES.repeat(1, 3, 1, 1)),
         r"takes no points of shape \(3, 8, 8\): .*; its first layer takes \(n, 1, height, width\): give such",
     ),
+    "embeddings for a model of tokens": (
+        lambda: rs.trace(nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 2)), torch.rand(3, 2), allow_smooth=True),
+        r"takes no points of shape \(2,\): .*'indices'.*; of a model of tokens, .*get_input_embeddings\(\)\(tokens\)",
+    ),
+    "tokens": (
+        lambda: rs.trace(nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 2)), torch.zeros(3, 2, dtype=torch.long)),
+        r"example is torch.int64: .*network=lambda m: lambda x: m\(inputs_embeds=x\)\.logits",
+    ),
     "labels that name no output": (
         lambda: rs.certified_radius(dense(), FLAT, LABELS + 1),
         r"labels must be from 0 to 2, one an output, got 3; do they begin at 1",

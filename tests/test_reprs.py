@@ -43,6 +43,10 @@ THINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         monitor,
         r"Monitor\(model: .*; probes: train \(6 points\); measures: total_variation; steps: all; run: .*; so far: 2",
     ),
+    "record": (
+        lambda _: rs.Monitor(network(), {"train": POINTS}, measures=["total_variation"])(3, loss=0.25),
+        r"Record\(step: 3; loss: 0.25; train/total_variation: [\d.]+ ± [\d.]+\)",
+    ),
     "cells": (
         lambda _: rs.plane_cells(network(), PLANE),
         r"PlaneCells\(\d+ cells, \d+ vertices, \d+ edges\)",

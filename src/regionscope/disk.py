@@ -50,9 +50,12 @@ def write_whole(path: str | Path, data: bytes) -> None:
     try:
         _fill(beside, data, os.O_CREAT | os.O_EXCL, synced=not _in_new_folder(path))
         os.replace(beside, path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(beside)
+        if isinstance(error, OSError) and error.filename is not None:
+            error.filename = str(path)  # nobody knows the other name
+            del error.filename2
         raise
     _sync_name(path)
     if not _in_new_folder(path):
@@ -100,6 +103,20 @@ def make_folder(path: str | Path) -> None:
         if not path.is_dir():
             raise
     _sync_name(path)
+
+
+def check_writable(folder: Path) -> None:
+    """An error if nothing can be written into a folder, or, where it is not made yet, into the nearest above it."""
+    there = next(place for place in (folder, *folder.parents) if os.path.exists(place))
+    if not there.is_dir():
+        raise NotADirectoryError(f"{there} is a file, not a folder")
+    trial = _beside(there / "trial")  # permissions alone do not tell: file systems can be read-only, or none
+    try:
+        os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        os.unlink(trial)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise PermissionError(f"no file can be made in the folder {there} ({why})") from error
 
 
 def remove(path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KEY = "regionscope"  # of the metadata of a safetensors file
-CHECKSUM, UNKNOWN = "crc32", "????????"  # of what follows the head of a safetensors file, in hexadecimal digits
+CHECKSUM = "crc32"  # of what follows the head of a safetensors file, in hexadecimal digits
+ORDER, KEPT = "order", "as written"  # says that the head of a safetensors file names tensors in their own order
+METADATA = "__metadata__"  # under which a head has what is no tensor
 TEXT = 1 << 26  # bytes; no text that is read here is longer
 DEEPEST = 64  # tables in tables
 DIGITS = 19  # of whole numbers
@@ -55,28 +58,49 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Mappin
     """Write tensors as safetensors with a checksum, perhaps with something about them."""
     # copies, because the file format wants tensors that share no memory
     copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    metadata = {CHECKSUM: UNKNOWN} | ({} if about is None else {KEY: json.dumps(plain(about))})
+    if METADATA in copies:
+        raise ValueError(f"{path} cannot be written as safetensors: no tensor can be named {METADATA}")
     try:
-        data = save(copies, metadata=metadata)
+        data = save(copies)
     except (SafetensorError, KeyError) as error:  # of types that the format does not have, the type
         raise ValueError(f"{path} cannot be written as safetensors: {error}") from error
     start = _start_of_tensors(data)
-    head = data[:start].replace(UNKNOWN.encode(), _checksum(data, start).encode(), 1)
-    write_whole(path, head + data[start:])
+    metadata = {CHECKSUM: _checksum(data, start), ORDER: KEPT} | (
+        {} if about is None else {KEY: json.dumps(plain(about))}
+    )
+    write_whole(path, _head(json.loads(data[8:start]), list(copies), metadata) + data[start:])
+
+
+def _head(entries: Mapping[str, Any], names: list[str], metadata: Mapping[str, str]) -> bytes:
+    """The head of a safetensors file with its tensors in this order: the library has one of its own, or none."""
+    text = json.dumps({METADATA: metadata, **{name: entries[name] for name in names}}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at multiples of 8 bytes
+    return len(text).to_bytes(8, "little") + text
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], str | None]:
-    """The tensors of a safetensors file, and what is said about them, as it is written there."""
+    """The tensors of a safetensors file, and what is said about them, as it is written there.
+
+    Those that `write_tensors` wrote are in the order in which it was given them, those of others by name, 2 before 10.
+    """
     data = read_whole(path)
     with reading(path):
         start = _start_of_tensors(data)
-        metadata = json_table(data[8:start]).get("__metadata__") or {}
+        head = json_table(data[8:start])
+        metadata = head.pop(METADATA, None) or {}
         if not isinstance(metadata, dict) or not all(isinstance(said, str) for said in metadata.values()):
             raise DamagedFile(f"{path} is damaged: its metadata is no table of texts")
         told = metadata.get(CHECKSUM)
         if told is not None and told != _checksum(data, start):
             raise DamagedFile(f"{path} is damaged: its checksum is {_checksum(data, start)} instead of {told[:8]}")
-        return dict(load(data)), metadata.get(KEY)
+        tensors = load(data)  # in no order
+        names = list(head) if metadata.get(ORDER) == KEPT else sorted(head, key=_with_long_numbers)
+        return {name: tensors[name] for name in names}, metadata.get(KEY)
+
+
+def _with_long_numbers(name: str) -> str:
+    """A name by which those with numbers are sorted as one counts."""
+    return re.sub("[0-9]+", lambda digits: digits[0].zfill(DIGITS), name)
 
 
 def check_tensors(path: str | Path) -> None:
@@ -87,7 +111,7 @@ def check_tensors(path: str | Path) -> None:
         if length > min(size, TEXT):
             raise ValueError(f"it has {size} bytes, and its head would have {length}")
         entries = json_table(file.read(length))
-        ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
+        ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != METADATA]
         if max(ends, default=0) + 8 + length != size:
             raise ValueError(f"it has {size} bytes instead of {max(ends, default=0) + 8 + length}")
 

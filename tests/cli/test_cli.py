@@ -154,7 +154,7 @@ def test_a_function_of_the_user_builds_the_network(tmp_path: Path, monkeypatch: 
         (["--model", "nowhere:net"], "--model nowhere:net cannot be imported: ModuleNotFoundError: .*'nowhere'"),
         (["--model", "no.py:net"], "cannot be imported: FileNotFoundError: there is no file no.py"),
         (["--model", "torch.nn:Nothing"], "--model torch.nn:Nothing: there is no 'Nothing' in torch.nn$"),
-        (["--model", "vgg"], "--model must be path/to/file.py:function, .* got 'vgg'"),
+        (["--model", "vgg"], "there is no model 'vgg': --model must be mlp, cnn, .*, path/to/file.py:function or"),
         (["--model", "builtins:dict"], "model must return a torch.nn.Module, got dict"),
         (
             ["--model", "torch.nn:Linear"],

@@ -50,6 +50,20 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("measure net.safetensors --out a.xls", "--out must end in .json, .csv or .parquet, got a.xls"),
         ("measure net.safetensors --out no/a.csv", "--out no/a.csv cannot be written: there is no folder no"),
+        ("measure net.safetensors --out /dev/null/a.csv", "cannot be written: there is no folder /dev/null"),
+        ("measure net.safetensors --out /proc/a.csv", r"cannot be written: no file can be made in the folder /proc \("),
+        ("regions net.safetensors --save /proc/a.npz", r"--save /proc/a.npz cannot be written: no file can be made"),
+        ("export nowhere --html /proc/a.html", "--html /proc/a.html cannot be written: no file can be made"),
+        ("compare nowhere --out /proc/a.png", "--out /proc/a.png cannot be written: no file can be made in the folder"),
+        ("train /proc/run", "the run /proc/run cannot be written: no file can be made in the folder /proc"),
+        ("train x.npy/run", "the run x.npy/run cannot be written: x.npy is a file, not a folder"),
+        ("demo --out /proc/demo", "--out /proc/demo cannot be written: no file can be made in the folder /proc"),
+        ("reproduce lc3 --scale smoke --out x.npy", "--out x.npy cannot be written: x.npy is a file, not a folder"),
+        ("measure . --points x.npy", r"\. is a folder, not a checkpoint: name a file with weights"),
+        ("measure net.safetensors --model mpl --activation relu", "there is no model 'mpl': --model must be mlp, cnn"),
+        ("measure net.safetensors --points none.npy", r"none.npy must .* holds no points: its shape is \(0, 6"),
+        ("measure net.safetensors --points nan.npy", "nan.npy must hold points .* of finite numbers, and holds NaN"),
+        ("view --port 99999 --weights net.safetensors", "port 99999 cannot be used: ports are 0 to 65535; take"),
         ("measure net.safetensors mood", "there is no measure 'mood'"),
         ("measure net.safetensors --count 0", "--count must be at least 1, got 0"),
         ("measure net.safetensors --labels y.npy", "--labels are those of --points"),
@@ -106,10 +120,12 @@ def test_what_cannot_be_done_is_said_before_the_work(
     np.save("ten.npy", np.full(8, 10))
     np.save("flat.npy", np.zeros(6))
     np.save("halves.npy", np.full(8, 0.5))
+    np.save("none.npy", np.zeros((0, 6)))
+    np.save("nan.npy", np.full((8, 6), np.nan))
     monkeypatch.setattr("regionscope.cli.output.find_spec", lambda name: None)  # as without pyarrow
-    with pytest.raises((ValueError, MemoryError), match=match):
+    there = {path.name for path in Path().iterdir()}
+    with pytest.raises((ValueError, MemoryError, OSError), match=match):
         app(command.split())
-    there = {"net.safetensors", "short.npy", "wide.npy", "ten.npy", "halves.npy", "flat.npy", "x.npy", "y.npy"}
     assert {path.name for path in Path().iterdir()} == there
 
 

@@ -28,6 +28,23 @@ def test_a_single_record_is_inside_its_axes(step: int, scale: str) -> None:
     assert ax.get_xscale() == scale and low < step < high
 
 
+@pytest.mark.parametrize("steps", [(0, 3, 6), (3, 6), (0, 100, 200, 300), (40, 90)])
+def test_few_steps_have_numbers_at_their_axis(steps: tuple[int, ...]) -> None:
+    ax = plots.curve(steps, steps)
+    low, high = ax.get_xlim()
+    assert ax.get_xscale() == "linear" and sum(low <= tick <= high for tick in ax.get_xticks()) >= 3
+
+
+@pytest.mark.parametrize("steps", [(0, 3, 6), (0, 1, 10, 1000), (1, 10, 1000)])
+def test_marks_at_the_first_and_last_step_are_whole(steps: tuple[int, ...]) -> None:
+    ax = plots.curve(steps, steps)
+    ax.figure.canvas.draw()
+    ends = ax.transData.transform([(steps[0], 0), (steps[-1], 0)])[:, 0]
+    half = plt.rcParams["lines.markersize"] / 2 * ax.figure.dpi / 72
+    box = ax.get_window_extent()
+    assert ends[0] - half >= box.x0 and ends[1] + half <= box.x1
+
+
 def test_one_curve_above_one_accuracy_shares_a_legend_of_both() -> None:
     upper, lower = plots.training([0, 1, 10], [3.0, 1.0, 2.0], {"test accuracy": [0.1, 0.5, 0.9]}, label="crossings")
     (legend,) = [legend for ax in (upper, lower) if (legend := ax.get_legend()) is not None]

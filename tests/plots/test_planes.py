@@ -295,6 +295,24 @@ def test_points_outside_are_left_out_with_their_labels() -> None:
     assert not found(square(network(2, 3, 1)).plot(points=[[9.0, 0.0]]), PathCollection)
 
 
+@pytest.mark.parametrize("apart", [0.0, 0.01, 0.7, 1.5])
+def test_labels_of_points_that_almost_coincide_are_nearest_to_their_own_or_above_all(apart: float) -> None:
+    places = apart * np.array([[0.0, 1.0], [-0.9, -0.5], [0.9, -0.5]])
+    cells = rs.plane_cells(network(2, 3, 1), rs.Plane.coordinates(torch.zeros(2, dtype=torch.float64), radius=20))
+    ax = cells.plot(points=places, labels=["0", "1", "2"])
+    figure_of(ax).canvas.draw()
+    at = ax.transData.transform(places)
+    middles = np.array([text.get_window_extent().get_points().mean(axis=0) for text in ax.texts])
+    if apart < 0.1:  # marks lie on each other
+        assert [text.get_text() for text in ax.texts] == ["0, 1, 2"]
+        assert np.linalg.norm(middles[0] - at, axis=1).max() < 3 * plt.rcParams["font.size"] * figure_of(ax).dpi / 72
+    else:
+        nearest = np.linalg.norm(middles[:, None] - at, axis=2).argmin(axis=1)
+        assert [ax.texts[k].get_text() for k in range(3)] == [str(i) for i in nearest] == ["0", "1", "2"]
+        for text, own in zip(ax.texts, places, strict=True):
+            assert text.arrow_patch is not None and text.xy == tuple(own)  # type: ignore[attr-defined]
+
+
 def test_what_does_not_fit_the_points_is_named() -> None:
     cells = rs.plane_cells(network(5, 3, 1), rs.Plane.through(*torch.eye(5, dtype=torch.float64)[:3]))
     with pytest.raises(ValueError, match=r"\(n, 2\) on the plane or inputs \(n, 5\), got \(2, 3\)"):

@@ -413,7 +413,7 @@ def test_curves_are_drawn_with_bands_phases_and_times() -> None:
 def test_accuracies_are_drawn_below_the_curve() -> None:
     t, y, found = grokking()
     axes = plots.training(t, y, {"train": accuracy(2.0, 0.1, 1.0)}, stderr=y / 10, phases=found)
-    assert axes[1].get_ylabel() == "accuracy" and axes[0].get_ylabel() == "local complexity"
+    assert axes[1].get_ylabel() == "accuracy" and axes[0].get_ylabel() == "value"
     assert len(axes[1].lines) == 1 + 3 and not axes[1].texts
     axes[0].figure.canvas.draw()
     assert plots.training(t, y, {"train": y}, axes) is axes

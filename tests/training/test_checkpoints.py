@@ -345,3 +345,14 @@ def test_a_network_without_weights_takes_an_empty_state_dict(tmp_path: Path) -> 
     assert isinstance(load_model(tmp_path / "none.pt", nn.ReLU), nn.ReLU)
     with pytest.raises(ValueError, match=r"does not fit the network.*weight"):
         load_model(tmp_path / "none.pt", nn.Linear(2, 3))
+
+
+def test_of_a_run_the_newest_weights_are_named(tmp_path: Path) -> None:
+    with rs.Monitor(nn.Linear(2, 1), {"train": torch.eye(2)}, measures=["total_variation"], run=tmp_path / "run") as m:
+        m(3)
+        m(20)
+    newest = tmp_path / "run" / "steps" / "000000020" / "weights.safetensors"
+    with pytest.raises(IsADirectoryError, match=f"run is a run, not a checkpoint: its newest weights are {newest}"):
+        rs.load_model(tmp_path / "run")
+    with pytest.raises(IsADirectoryError, match="is a folder, not a checkpoint: name a file with weights"):
+        rs.load_model(tmp_path)

@@ -180,7 +180,8 @@ def bound_socket(port: int) -> socket.socket:
         listening.listen()  # from now on browsers wait instead of being refused
     except (OSError, OverflowError) as error:
         listening.close()
-        raise ValueError(f"port {port} cannot be used: {error}; take another, or none for a free one") from None
+        why = "ports are 0 to 65535" if isinstance(error, OverflowError) else error.strerror or error
+        raise ValueError(f"port {port} cannot be used: {why}; take another, or none for a free one") from None
     return listening
 
 

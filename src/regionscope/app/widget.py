@@ -42,6 +42,9 @@ def explore(model: Model | Network, plane: Plane, *, points: Array | None = None
         _esm = STATIC / "assets" / "widget.js"
         _css = STATIC / "assets" / "explorer.css"
 
+        def __repr__(self) -> str:
+            return f"Explorer(inputs: {tuple(plane.origin.shape)}; shown in a notebook, as the last line of a cell)"
+
     conversation = _Conversation(Viewer(_library(model, plane, points, labels), live=False))
     widget = Explorer()
     widget.on_msg(lambda _, message, buffers: conversation.hear(message, widget.send))

@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib
 import torch
 
-from regionscope.cli.output import SPOKEN, Output, Spoken, command_line, save_picture, told_if_stopped
+from regionscope.cli.output import SPOKEN, Output, Spoken, check_folder, command_line, save_picture, told_if_stopped
 from regionscope.disk import make_folder
 from regionscope.engines import check_engine
 from regionscope.engines.tasks import TasksFailed
@@ -73,6 +73,7 @@ def reproduce(
         usable_device(device)
     for experiment in chosen:
         experiment.settings(scale, seeds)  # an error if there are none of that kind
+    check_folder("--out", out)
     make_folder(out)
     write_json(out / "asked.json", {"names": names, "scale": scale, "seeds": seeds})
     lab = Lab(out, engine, device, show_progress=output.bar)

@@ -13,7 +13,7 @@ import torch
 from regionscope.app.library import Exhibit, Images, Library
 from regionscope.app.page import exported_page
 from regionscope.app.questions import first_look
-from regionscope.app.server import Address, serve
+from regionscope.app.server import Address, bound_socket, serve
 from regionscope.app.viewer import Viewer
 from regionscope.cli.models import Given
 from regionscope.cli.output import SPOKEN, Output, Spoken, prints_aside
@@ -67,6 +67,7 @@ def view(
     --------
     regionscope view runs/grok --port 8000
     """
+    bound_socket(port).close()  # an error if it cannot be used, before the work
     check_points_files(points, labels)
     folders = paths or (() if weights is not None else (Path("runs"),))
     run_folders(folders)  # an error where there are none; damaged ones are left out later

@@ -58,6 +58,8 @@ class Given:
                 choice = ", ".join(ACTIVATIONS)
                 raise ValueError(f"weights do not tell their activation: give --activation, one of {choice}")
             return Architecture(self.model, self.activation, self.shape)
+        if self.model is not None:
+            _check_form(self.model)
         if self.activation is not None or self.shape is not None:
             raise ValueError(f"--activation and --shape go with --model {', '.join(MODELS)} only")
         return None if self.model is None else self._called(_object_named(self.model))
@@ -95,13 +97,19 @@ def value_of(text: str) -> Any:
         return text
 
 
-def _object_named(text: str) -> Any:
-    """What is named by path/to/file.py:name or package.module:name."""
+def _check_form(text: str) -> None:
+    """An error if it can be no path/to/file.py:name or package.module:name."""
     place, _, name = text.rpartition(":")
     if not place or not name:
         raise ValueError(
-            f"--model must be path/to/file.py:function, package.module:function, {', '.join(MODELS)}, got {text!r}"
+            f"there is no model {text!r}: --model must be {', '.join(MODELS)}, path/to/file.py:function or"
+            " package.module:function"
         )
+
+
+def _object_named(text: str) -> Any:
+    """What is named by path/to/file.py:name or package.module:name."""
+    place, _, name = text.rpartition(":")
     try:
         found: Any = _module_from_file(Path(place)) if place.endswith(".py") else _module_by_name(place)
     except Exception as error:  # whatever the user's code leads to

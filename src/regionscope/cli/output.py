@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import cyclopts
 
+from regionscope.disk import check_writable
 from regionscope.files import plain, write_figure
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def prints_aside() -> Iterator[None]:
 
 
 def check_file(option: str, path: Path | None, kinds: Sequence[str]) -> None:
-    """An error if a file cannot be written there: one of these kinds, into a folder that is there."""
+    """An error if a file cannot be written there: one of these kinds, into a folder that is there and takes files."""
     if path is None:
         return
     if path.suffix not in kinds:
@@ -126,8 +127,19 @@ def check_file(option: str, path: Path | None, kinds: Sequence[str]) -> None:
         )
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise ValueError(f"{option} {path} needs pyarrow: pip install 'regionscope[parquet]'")
-    if path.is_dir() or not path.parent.is_dir():
+    if path.is_dir():
+        raise ValueError(f"{option} {path} cannot be written: it is a folder")
+    if not path.parent.is_dir():
         raise ValueError(f"{option} {path} cannot be written: there is no folder {path.parent}")
+    check_folder(option, path, path.parent)
+
+
+def check_folder(what: str, path: Path, folder: Path | None = None) -> None:
+    """An error if nothing can be written into a folder, or into the one that is named besides."""
+    try:
+        check_writable(path if folder is None else folder)
+    except OSError as error:
+        raise ValueError(f"{what} {path} cannot be written: {error}") from error
 
 
 def check_seconds(seconds: float) -> None:

@@ -53,6 +53,9 @@ def chosen_points(network: nn.Module, file: Path | None, labels: Path | None = N
     """Points for a network: those of a file, or MNIST with its labels."""
     if file is not None:
         data = _array(file).to(_dtype_of(network))
+        if data.numel() == 0 or not data.isfinite().all():
+            wrong = f"no points: its shape is {tuple(data.shape)}" if data.numel() == 0 else "NaN or infinity"
+            raise ValueError(f"{file} must hold points (n, ...) of finite numbers, and holds {wrong}")
         if data.dim() < 2 and not (data.dim() == 1 and _takes(network, data[:1])):
             raise ValueError(f"{file} must hold points (n, ...), got {tuple(data.shape)}; save one point as x[None]")
         classes = None if labels is None else _array(labels)

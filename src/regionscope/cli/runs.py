@@ -18,11 +18,13 @@ from regionscope.cli.output import (
     Output,
     Spoken,
     check_file,
+    check_folder,
     command_line,
     save_picture,
     told_if_stopped,
 )
 from regionscope.cli.places import run_folders
+from regionscope.disk import check_writable
 from regionscope.results import with_error
 from regionscope.runs.bundles import bundles_as_rows, bundles_of
 from regionscope.runs.report import reason, summary, write_report
@@ -69,6 +71,7 @@ def train(
     --------
     regionscope train runs/grok --depth 4 --width 200 --loss mse --steps 100000 --records 60
     """
+    check_folder("the run", path)
     options = {name: {k: value_of(v) for k, v in given.items()} for name, given in config.options.items()}
     with _told_to_resume(path):
         run = training.train(
@@ -225,6 +228,7 @@ def report(
         raise ValueError("--pictures must be followed by png, svg or pdf, or several")
     run = Run.open(path)
     try:
+        check_writable(out or path / "report")
         files = write_report(run, out or path / "report", pictures=pictures)
     except OSError as error:
         raise error if out is not None else OSError(f"{error}; write it elsewhere with --out") from error
@@ -365,6 +369,7 @@ def demo(
     --------
     regionscope demo --steps 3000 --out demo
     """
+    check_folder("--out", out)
     path = out / "run"
     output.remark(
         f"784-64x4-10 on 1000 MNIST images, {steps:,} steps of AdamW on the squared error; everything goes to {out}"

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from matplotlib.ticker import SymmetricalLogLocator
+from matplotlib.ticker import MaxNLocator, SymmetricalLogLocator
 from numpy.typing import ArrayLike
 
 from regionscope.plots.style import add_legend, curve_styles, in_lines, is_narrow, marked_places, new_axes, new_figure
@@ -18,6 +18,7 @@ from regionscope.types import Floats
 
 PHASES = {"descent": "0.955", "ascent": "0.88"}  # greys: hues belong to probes
 MARKS = {"memorised": "--", "generalised": "-.", "peak": ":"}
+ROOM = 0.02  # of the axes, before the first step and after the last
 LABEL = 0.28  # inches that a label of time takes
 Curves = Mapping[str, ArrayLike]
 
@@ -29,9 +30,9 @@ def curve(
     *,
     stderr: ArrayLike | Curves | None = None,
     phases: Phases | None = None,
-    label: str = "local complexity",
+    label: str = "value",
 ) -> Axes:
-    """Measured curves over training steps (logarithmic after step 0), with bands of ± one standard error.
+    """Measured curves over training steps, logarithmic after step 0 if there are many, with bands of ± standard errors.
 
     `values` is one curve or {name: curve}, `stderr` likewise. Curves of training points are purple, of test points
     orange, of random ones blue (as in PD), and all differ in dashes and marks. `phases` (see `rs.phases`) shades
@@ -60,7 +61,7 @@ def training(
     *,
     stderr: ArrayLike | Curves | None = None,
     phases: Phases | None = None,
-    label: str = "local complexity",
+    label: str = "value",
 ) -> Sequence[Axes]:
     """`curve` above the accuracies {name: accuracy} at the same steps, with the same phases; returns both axes."""
     if axes is None:
@@ -143,19 +144,26 @@ def curve_line(t: Floats, y: Floats, error: Floats | None, name: str, style: dic
 
 
 def set_log_time(ax: Axes, t: Floats) -> None:
-    """A logarithmic axis of steps; if there is a step 0, it is linear up to the power of ten that comes next."""
-    if t[0] > 0:
+    """A logarithmic axis of steps; if there is a step 0, it is linear up to the power of ten that comes next.
+
+    It is linear as a whole if it would have no power of ten beyond that: few numbers would be at it.
+    """
+    first = t[0] if t[0] > 0 else 10 ** np.floor(np.log10(t[1])) if len(t) > 1 else 1.0
+    if len(t) > 1 and t[-1] < 10 * first:
+        ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+    elif t[0] > 0:
         ax.set_xscale("log")
     elif len(t) > 1:
-        first = 10 ** np.floor(np.log10(t[1]))
         decades = np.log10(t[-1] / first)
         ax.set_xscale("symlog", linthresh=first, linscale=max(0.5, 0.16 * decades))  # so far apart are their labels
         room = ax.get_window_extent().width / ax.figure.dpi / LABEL
         ticks = ax.xaxis.get_major_locator()
         assert isinstance(ticks, SymmetricalLogLocator)
         ticks.set_params(numticks=max(3, int(room)))
-    if len(t) > 1:
-        ax.set_xlim(t[0], t[-1])
+    if len(t) > 1:  # with room for marks, and lines, at both ends
+        scale = ax.xaxis.get_transform()
+        low, high = scale.transform(np.array([t[0], t[-1]]))
+        ax.set_xlim(*scale.inverted().transform(np.array([low - ROOM * (high - low), high + ROOM * (high - low)])))
 
 
 def mark_phases(phases: Phases, ax: Axes, *, named: bool = True) -> None:

@@ -8,7 +8,7 @@ import scipy
 import torch
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from regionscope.geometry.planes import Plane
@@ -18,6 +18,9 @@ from regionscope.types import Floats
 FLAT = {784: (28, 28), 3072: (3, 32, 32)}  # inputs that are images laid out in a row: MNIST, CIFAR-10
 THUMBNAILS = 8  # of more points there are none unless they are asked for
 RIM = 1e-6  # of the domain: points so near its rim are inside
+MARK = 28**0.5  # points across
+CLOSE = 3.0  # sizes of letters: points so near each other have their labels away from each other
+LETTER = 0.65  # of its size is the width of a letter, about
 SIDE, GAP = 0.14, 0.012  # of a thumbnail and around it, as a part of the axes
 
 
@@ -36,7 +39,7 @@ def draw_points(
     if len(inside) == 0:
         return
     x, y = places[inside].T
-    ax.scatter(x, y, s=28, c="black", edgecolors="white", linewidths=0.9, zorder=5, clip_on=False)
+    ax.scatter(x, y, s=MARK**2, c="black", edgecolors="white", linewidths=0.9, zorder=5, clip_on=False)
     if shown is not None:
         _draw_thumbnails(places[inside], shown[inside], ax)
     if labels is not None:
@@ -44,14 +47,60 @@ def draw_points(
 
 
 def _draw_labels(places: Floats, labels: list[str], ax: Axes) -> None:
-    """Words beside points, towards the middle of them."""
-    centre = places.mean(axis=0) if len(places) > 1 else places[0] - 1
-    for place, label in zip(places, labels, strict=True):
-        offset = np.sign(centre - place) * 1.1 * plt.rcParams["font.size"]
-        ax.annotate(
-            label, tuple(place), xytext=tuple(offset), textcoords="offset points", ha="center", va="center",
-            fontweight="bold", zorder=6, path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        )  # fmt: skip
+    """Words beside points, towards the middle of them; of points close together away from it, or above all in a row."""
+    size = float(plt.rcParams["font.size"])
+    at = ax.transData.transform(places) * 72 / ax.figure.dpi
+    centre = at.mean(axis=0) if len(at) > 1 else at[0] - 1
+    widths = LETTER * size * np.array([len(label) for label in labels])
+    for near in _groups(at, CLOSE * size + widths.max()):
+        if len(near) == 1:
+            _draw_label(labels[near[0]], places[near[0]], np.sign(centre - at[near[0]]) * 1.1 * size, ax)
+            continue
+        offsets = _offsets_outwards(at[near], widths[near], size)
+        if offsets is not None:
+            for k, offset in zip(near, offsets, strict=True):
+                _draw_label(labels[k], places[k], offset, ax, led=True)
+            continue
+        words = ", ".join(dict.fromkeys(labels[k] for k in near))
+        top = near[at[near, 1].argmax()]
+        _draw_label(words, places[top], np.array([at[near, 0].mean() - at[top, 0], 1.3 * size]), ax)
+
+
+def _draw_label(words: str, place: Floats, offset: Floats, ax: Axes, *, led: bool = False) -> None:
+    """Words so many points from a place, perhaps with a line that leads to it."""
+    ax.annotate(
+        words, tuple(place), xytext=tuple(offset), textcoords="offset points", ha="center", va="center",
+        fontweight="bold", zorder=6, path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        arrowprops={"arrowstyle": "-", "lw": 0.8, "shrinkA": 0, "shrinkB": 0} if led else None,
+    )  # fmt: skip
+
+
+def _groups(at: Floats, reach: float) -> list[NDArray[np.intp]]:
+    """The numbers of points that are nearer to each other than that, directly or by others between."""
+    linked = np.linalg.norm(at[:, None] - at, axis=2) < reach
+    count, group = scipy.sparse.csgraph.connected_components(linked, directed=False)
+    return [np.flatnonzero(group == k) for k in range(count)]
+
+
+def _offsets_outwards(at: Floats, widths: Floats, size: float) -> Floats | None:
+    """Where labels of these widths go, away from the middle of points, if each is nearest to its own and on no other.
+
+    None if some are not, or marks cannot be told from each other. All lengths are in points.
+    """
+    apart = np.linalg.norm(at[:, None] - at, axis=2) + np.diag(np.full(len(at), np.inf))
+    if apart.min() < MARK / 2:
+        return None
+    outwards = at - at.mean(axis=0)
+    outwards /= np.maximum(np.linalg.norm(outwards, axis=1, keepdims=True), 1e-9)
+    halves = np.column_stack([widths, np.full(len(at), size)]) / 2
+    offsets = outwards * (1.2 * size + halves)
+    centres = at + offsets
+    gaps = np.abs(centres[:, None] - at) - halves[:, None]  # (labels, points, 2)
+    far = np.linalg.norm(np.maximum(gaps, 0), axis=2)
+    own = np.diag(far)
+    overlap = (np.abs(centres[:, None] - centres) < halves[:, None] + halves).all(axis=2)
+    alone = overlap.sum() == len(at) and (far + np.diag(np.full(len(at), np.inf)) > own[:, None]).all()
+    return offsets if alone else None
 
 
 def _coordinates_and_inputs(plane: Plane, points: ArrayLike | Tensor | None) -> tuple[Floats, Floats]:

@@ -42,12 +42,13 @@ class Logger(Protocol):
 
 @dataclass(frozen=True)
 class Cost:
-    """What monitoring has cost so far: seconds, their share of the training time, records made and left out.
+    """What monitoring has cost so far: seconds, what they are of the rest, records made and left out.
 
-    Of a run that was resumed, since then: `earlier` records were there before.
+    `share` is seconds by those that training took without them, as a `budget` is: 0.25 is a fifth of the whole time,
+    which is what is printed. Of a run that was resumed, since then: `earlier` records were there before.
 
-    >>> str(Cost(2.0, share=0.1, records=3, left_out=0)), str(Cost(2.0, share=800.0, records=3, left_out=0))
-    ('3 records in 2.0 s, 10.0% of the training time', '3 records in 2.0 s, more than the training took')
+    >>> str(Cost(2.0, share=0.25, records=3, left_out=0))
+    '3 records in 2.0 s, 20.0% of the time'
     """
 
     seconds: float
@@ -59,8 +60,8 @@ class Cost:
     def __str__(self) -> str:
         thinned = f", {self.left_out} left out to keep the budget" if self.left_out else ""
         new = "new " if self.earlier else ""
-        share = f"{self.share:.1%} of the training time" if self.share < 1 else "more than the training took"
-        return f"{how_many(self.records, f'{new}record')} in {self.seconds:.1f} s, {share}{thinned}"
+        made = how_many(self.records, f"{new}record")
+        return f"{made} in {self.seconds:.1f} s, {self.share / (1 + self.share):.1%} of the time{thinned}"
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""

@@ -7,12 +7,14 @@ from typing import Any, Self
 from torch import Tensor
 
 from regionscope.files import plain
+from regionscope.results import with_error
+from regionscope.tables import Facts, how_many
 
 Finding = Mapping[str, Any]  # what a measure found, as its `to_dict` tells it: numbers, words, lists, tables of them
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, repr=False)
+class Record(Facts):
     """One step of a run: what a training loop said of it, what was measured, and what could not be.
 
     `probes` holds, by probe and measure, what `to_dict` of the measure's result told, such as an estimate's "mean",
@@ -32,6 +34,19 @@ class Record:
     planes: Mapping[str, int] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     seconds: float | None = None
+
+    def _facts(self) -> dict[str, object]:
+        """The numbers by name with their errors, but for layers; what is no single number is only named."""
+        flat = self.flat()
+        found = {
+            f"{probe}/{name}": found for probe, measures in self.probes.items() for name, found in measures.items()
+        }
+        shown = {name: _in_words(flat.get(name), told.get("stderr")) for name, told in found.items()}
+        return {
+            "step": self.step, **{name: _in_words(value) for name, value in self.scalars.items()}, **shown,
+            **{f"planes/{name}": how_many(cells, "cell") for name, cells in self.planes.items()},
+            **({"could not be measured": ", ".join(self.errors)} if self.errors else {}),
+        }  # fmt: skip
 
     def flat(self) -> dict[str, float | None]:
         """The numbers by name: scalars by their own, "probe/measure", ".../stderr", ".../layer1", "planes/name"."""
@@ -99,6 +114,11 @@ def check_status(found: Mapping[str, Any]) -> None:
     for name, value in found.items():
         if name in _STATUS and not _STATUS[name](value):
             raise ValueError(f"{name} of a run cannot be {repr(value)[:60]}")
+
+
+def _in_words(value: float | None, error: Any = None) -> str:
+    """A number with its error, as far as they are known."""
+    return "…" if value is None else f"{value:.4g}" if error is None else with_error(value, error)
 
 
 def _numbers(name: str, found: Finding) -> dict[str, float | None]:

@@ -86,7 +86,7 @@ def _checked_example(model: Model, example: Any) -> Tensor:
     if not x.is_floating_point():
         raise TypeError(
             f"example is {x.dtype}: regions lie in a continuous space, so inputs must be floats;"
-            " trace from the embedding on if the model takes integers"
+            f" trace from the embedding on if the model takes integers; {TOKENS_ADVICE}"
         )
     if x.dim() < 2 or x.numel() == 0:
         alone = f"; {BATCH_ADVICE}" if x.numel() else ""
@@ -123,7 +123,7 @@ def recorded_alone(forward: Forward, example: Tensor, allow_smooth: bool) -> Rec
         except UnsupportedModel:
             raise
         except Exception:
-            if advice := _shape_advice(forward, example):
+            if advice := TOKENS_ADVICE if OF_EMBEDDINGS in str(error) else _shape_advice(forward, example):
                 raise ValueError(f"the model takes no points of shape {_point(example)}: {error}; {advice}") from error
             error.add_note(f"(the model was called with one point of shape {_point(example)}, as a batch of one)")
             raise error from None
@@ -143,6 +143,12 @@ def _shape_advice(forward: Forward, example: Tensor) -> str:
     return _first_layer_advice(forward, example)
 
 
+OF_EMBEDDINGS = "argument #1 'indices'"  # in what torch says if they are called with numbers that are no integers
+TOKENS_ADVICE = (
+    "of a model of tokens, give what is behind its embedding: in transformers, points"
+    " model.get_input_embeddings()(tokens), and for the model lambda x: model(inputs_embeds=x).logits (to callbacks,"
+    " network=lambda m: lambda x: m(inputs_embeds=x).logits)"
+)
 SIDES = ("depth", "height", "width")
 
 

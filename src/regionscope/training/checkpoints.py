@@ -149,6 +149,8 @@ def _alike(a: Architecture, b: Architecture) -> bool:
 
 def _load_weights(path: Path) -> tuple[State, str | None]:
     """The state dict in a file, and what the file says of its network."""
+    if path.is_dir():
+        raise IsADirectoryError(_weights_in_words(path))
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
@@ -163,6 +165,14 @@ def _load_weights(path: Path) -> tuple[State, str | None]:
         if foreign := re.search(r"GLOBAL (\S+) was not an allowed", str(error)):
             reason = f"it holds {foreign[1]}, and following that would run code; save model.state_dict()"
         raise DamagedFile(f"{path} cannot be read as weights: {reason}") from error
+
+
+def _weights_in_words(folder: Path) -> str:
+    """What to name instead of a folder: the newest weights if it is a run."""
+    kept = sorted(folder.glob("steps/*/weights.safetensors")) if (folder / "run.json").is_file() else []
+    if kept:
+        return f"{folder} is a run, not a checkpoint: its newest weights are {kept[-1]}"
+    return f"{folder} is a folder, not a checkpoint: name a file with weights"
 
 
 def _pickled(path: Path) -> object:
