@@ -45,9 +45,10 @@ def look(browser: Any) -> Iterator[Callable[..., Looker]]:
     """Opens pages; at the end none may have said that something was wrong."""
     opened = []
 
-    def open_page(address: str, **options: Any) -> Looker:
+    def open_page(address: str, *, planes: int = 1, script: str = "", **options: Any) -> Looker:
         opened.append(Looker(browser.new_page(**({"viewport": WIDTHS["wide"]} | options))))
-        return opened[-1].open(address)
+        opened[-1].page.add_init_script(script)
+        return opened[-1].open(address, planes=planes)
 
     yield open_page
     for looker in opened:
@@ -262,6 +263,52 @@ def test_the_file_opens_from_disk(look: Callable[..., Looker], folder: Path, tmp
     looker.ready()
     looker.page.get_by_label("all images").check()
     looker.page.locator(".nearby li").first.wait_for()
+
+
+KEEP_WORDS = """
+const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+Object.assign(CanvasRenderingContext2D.prototype, {
+  clearRect(...box) { this.words = []; return clearRect.apply(this, box); },
+  fillText(...word) { this.words.push(word); return fillText.apply(this, word); },
+});
+"""  # of a chart that is drawn anew only the last are kept
+WORDS_BELOW = """
+(() => {
+  const { words } = document.querySelector(".chart canvas").getContext("2d");
+  const lowest = Math.max(...words.map(([text, x, y]) => y));
+  return words.filter(([text, x, y]) => y === lowest).map(([text]) => text);
+})()
+"""
+DRAWN = """
+(() => {
+  const canvas = document.querySelector(".chart canvas"), key = document.querySelector(".key [stroke]");
+  const hue = key.getAttribute("stroke").match(/[0-9a-f]{2}/gi).map((c) => parseInt(c, 16));
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let i = 0; i < data.length; i += 4) count += hue.every((c, k) => Math.abs(data[i + k] - c) < 8);
+  return count;
+})()
+"""  # pixels in the colour of the first curve
+
+
+@pytest.mark.parametrize("log", [0, 1])
+@pytest.mark.parametrize(
+    ("steps", "ticks"), [([0], ["0"]), ([1000], ["1,000"]), ([0, 1], ["0", "1"]), ([999, 1000], ["999", "1,000"])]
+)
+def test_few_records_are_a_dot_or_a_line_with_a_tick_each(
+    steps: list[int], ticks: list[str], log: int, look: Callable[..., Looker], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    with rs.Monitor(model, {"train": torch.rand(9, 4)}, measures=["local_rank"], run=tmp_path / "mine") as monitor:
+        for step in steps:
+            monitor(step)
+    write_page(tmp_path / "mine", tmp_path / "mine.html")
+    looker = look(f"{(tmp_path / 'mine.html').as_uri()}#log={log}", planes=0, script=KEEP_WORDS)
+    looker.page.get_by_text("This run has no planes").wait_for()
+    assert looker.page.get_by_text("this is a file").count() == 0
+    assert looker.page.evaluate(WORDS_BELOW) == ticks
+    assert looker.page.evaluate(DRAWN) > 20
 
 
 def saved(looker: Looker, what: str) -> bytes:

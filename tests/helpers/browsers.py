@@ -51,14 +51,14 @@ class Looker:
     wrong: list[str] = field(default_factory=list)
     blocks: list[tuple[str, Callable[[], bytes]]] = field(default_factory=list)  # addresses of cells, what was sent
 
-    def open(self, url: str) -> "Looker":
-        """Open an address, and wait for the plane."""
+    def open(self, url: str, *, planes: int = 1) -> "Looker":
+        """Open an address, and wait for its planes, if it has some."""
         self.page.set_default_timeout(PATIENCE)
         self.page.on("console", lambda message: self.wrong.append(message.text) if message.type == "error" else None)
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.on("response", self._keep)
         self.page.goto(url)
-        return self.ready()
+        return self.ready(planes) if planes else self
 
     def _keep(self, response: Any) -> None:
         if "/api/cells" in response.url and response.status == 200:

@@ -76,13 +76,13 @@ export function App({ to, addressed }: AppProps) {
         </div>
         <div class="planes">
           <div class="row tools">
-            <label>
+            {chosenPlane && <label>
               Plane{" "}
-              <select value={chosenPlane ?? ""} onChange={(event) => change({ plane: event.currentTarget.value, viewport: null })}>
+              <select value={chosenPlane} onChange={(event) => change({ plane: event.currentTarget.value, viewport: null })}>
                 {planes.value?.planes.map((p) => <option key={p.id} value={p.id}>{p.name}</option>)}
-                {chosenPlane && !known.has(chosenPlane) && <option value={chosenPlane}>{chosenPlane.replace("through:", "through images ").replaceAll(",", ", ")}</option>}
+                {!known.has(chosenPlane) && <option value={chosenPlane}>{chosenPlane.replace("through:", "through images ").replaceAll(",", ", ")}</option>}
               </select>
-            </label>
+            </label>}
             {first.network && first.images && <button type="button" onClick={() => setPicking(true)}>Choose three images…</button>}
             <label>
               Colour by{" "}

@@ -52,6 +52,7 @@ interface Line {
   high: Values | null;
   hue: string;
   dash: number[];
+  hollow?: boolean; // its dot, if there is but one value
 }
 
 function measureLines(measure: Measure, dark: boolean): Line[] {
@@ -74,6 +75,9 @@ export function shifted(mean: Values, std: Values | null, by: number): Values | 
   if (!std) return null;
   return mean.map((m, i) => (m === null || std[i] === null || std[i] === undefined ? null : m + by * std[i]!));
 }
+
+/** Whether a curve is one value, which no line goes through. */
+export const alone = (values: ArrayLike<number | null | undefined>) => Array.from(values).filter((v) => v !== null && v !== undefined).length === 1;
 
 /** Where a step is on the axis: steps from 0 on, on a logarithmic scale. */
 export const onAxis = (step: number, log: boolean) => (log ? Math.log10(step + 1) : step);
@@ -114,7 +118,7 @@ function Chart(props: ChartsProps & { title: string; note: string; lines: Line[]
         {accuracies.map((scalar, k) => (
           <Key key={scalar.name} line={accuracyLine(scalar, k, dark)} />
         ))}
-        {lines.some((line) => line.low) && <li>band: ± {BAND} std</li>}
+        {curves.steps.length > 1 && lines.some((line) => line.low) && <li>band: ± {BAND} std</li>}
       </ul>
     </section>
   );
@@ -126,7 +130,11 @@ function Key({ line }: { line: Line }) {
   return (
     <li>
       <svg width="22" height="8" aria-hidden="true">
-        <line x1="0" y1="4" x2="22" y2="4" stroke={line.hue} stroke-width="2" stroke-dasharray={line.dash.join(" ")} />
+        {alone(line.values) ? (
+          <circle cx="11" cy="4" r="3" stroke={line.hue} fill={line.hollow ? "none" : line.hue} />
+        ) : (
+          <line x1="0" y1="4" x2="22" y2="4" stroke={line.hue} stroke-width="2" stroke-dasharray={line.dash.join(" ")} />
+        )}
       </svg>{" "}
       {line.label}
     </li>
@@ -134,7 +142,7 @@ function Key({ line }: { line: Line }) {
 }
 
 function accuracyLine(scalar: Scalar, k: number, dark: boolean): Line {
-  return { ...scalarLine(scalar, k, dark), dash: [1, 3] };
+  return { ...scalarLine(scalar, k, dark), dash: [1, 3], hollow: true };
 }
 
 function columns(steps: number[], lines: Line[], accuracies: Scalar[], log: boolean): uPlot.AlignedData {
@@ -147,23 +155,21 @@ function options(calls: { current: ChartsProps & { title: string } }, lines: Lin
   const colour = (name: string) => getComputedStyle(document.querySelector(".explorer")!).getPropertyValue(name);
   const axis = { stroke: () => colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
   const hidden = { stroke: "transparent", points: { show: false } };
+  const dot = (line: Line) => ({ show: (u: uPlot, k: number) => alone(u.data[k]!), size: 8, fill: line.hollow ? "transparent" : line.hue, stroke: line.hue });
+  const drawn = (line: Line, width: number) => ({ label: line.label, stroke: line.hue, width, dash: line.dash, points: dot(line), spanGaps: true });
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
-    scales: { x: { time: false }, share: { range: [0, 1] } },
+    scales: { x: { time: false, range: (u) => span(u.data[0]) }, share: { range: [0, 1] } },
     series: [
       {},
-      ...lines.flatMap((line) => [
-        { label: line.label, stroke: line.hue, width: 2, dash: line.dash, points: { show: false }, spanGaps: true },
-        hidden,
-        hidden,
-      ]),
-      ...accuracies.map((s, k) => ({ label: s.label, scale: "share", stroke: scalarLine(s, k, dark).hue, width: 1.5, dash: [1, 3], points: { show: false }, spanGaps: true })),
+      ...lines.flatMap((line) => [drawn(line, 2), hidden, hidden]),
+      ...accuracies.map((s, k) => ({ ...drawn(accuracyLine(s, k, dark), 1.5), scale: "share" })),
     ],
     bands: lines.flatMap((line, k) => (line.low ? [{ series: [3 * k + 3, 3 * k + 2] as [number, number], fill: `${line.hue}22` }] : [])),
     axes: [
-      log ? { ...axis, splits: (_, __, low, high) => powers(low, high), values: (_, at) => at.map((x) => number(Math.round(fromAxis(x, true)), 2)) } : axis,
+      log ? { ...axis, splits: (u) => powers(u.data[0]), values: (_, at) => at.map((x) => number(Math.round(fromAxis(x, true)), 2)) } : { ...axis, incrs: WHOLE },
       { ...axis, size: 56, values: (_, at) => at.map((v) => number(v)) },
       ...(accuracies.length ? [{ ...axis, scale: "share", side: 1 as const, grid: { show: false }, size: 40 }] : []),
     ],
@@ -185,10 +191,21 @@ function options(calls: { current: ChartsProps & { title: string } }, lines: Lin
   };
 }
 
-function powers(low: number, high: number): number[] {
+const WHOLE = Array.from({ length: 16 }, (_, k) => [10 ** k, 2 * 10 ** k, 5 * 10 ** k]).flat(); // between ticks: no step is a fraction
+
+/** What the axis shows: from the first record to the last, and one alone in the middle. */
+export function span(places: ArrayLike<number>): [number, number] {
+  const [first, last] = [places[0] ?? 0, places[places.length - 1] ?? 0];
+  return first < last ? [first, last] : [first - 0.5, first + 0.5];
+}
+
+/** Ticks on a logarithmic axis: 0 and the powers of ten among the records, or the first and the last record. */
+export function powers(places: ArrayLike<number>): number[] {
+  const [first, last] = [places[0] ?? 0, places[places.length - 1] ?? 0];
   const found = [0];
-  for (let k = 0; k <= Math.ceil(high); k++) found.push(onAxis(10 ** k, true));
-  return found.filter((x) => x >= low && x <= high);
+  for (let k = 0; k <= Math.ceil(last); k++) found.push(onAxis(10 ** k, true));
+  const among = found.filter((x) => x >= first && x <= last);
+  return among.length > 1 ? among : [...new Set([first, last])];
 }
 
 function stepAt(u: uPlot, props: ChartsProps): number | null {

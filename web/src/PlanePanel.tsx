@@ -70,7 +70,7 @@ export function PlanePanel({ to, name, runs, run, step, view, dark, onRun, onSte
             {runs.map((r) => <option key={r.id} value={r.id}>{r.name}</option>)}
           </select>
         )}
-        <details class="menu">
+        {plane && <details class="menu">
           <summary>Save</summary>
           <div>
             <button type="button" disabled={!shown} onClick={() => savePng(shown!.scene.canvas, file(".png"))}>PNG</button>
@@ -78,11 +78,11 @@ export function PlanePanel({ to, name, runs, run, step, view, dark, onRun, onSte
             <button type="button" disabled={!cells} onClick={() => save(csvOf(cells!), file(".csv"), "text/csv")}>CSV</button>
             <button type="button" disabled={!shown || making !== ""} onClick={() => void film()}>GIF over training</button>
           </div>
-        </details>
+        </details>}
         {making && <span role="status">GIF: {making}</span>}
       </div>
       {info.error && <p class="message" role="alert">{info.error}</p>}
-      {!plane && <p class="empty">{run.network_reason ?? "This run has no planes."}</p>}
+      {!plane && <p class="empty">This run has no planes. A monitor that is given <code>planes</code> records them.</p>}
       {info.value && at !== null && (
         <PlaneView
           to={to} name={name} run={run.id} step={at} recomputed={run.network} plane={info.value}

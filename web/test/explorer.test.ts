@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { changed } from "../src/answers";
-import { fromAxis, onAxis, shifted } from "../src/Charts";
+import { alone, fromAxis, onAxis, powers, shifted, span } from "../src/Charts";
 import { cellColours, limits, probeHue, rasterColours } from "../src/colours";
 import { csvOf, svgOf } from "../src/downloads";
 import { centresOf, classAt, classLabels, Finder, nearest, sidesOf, toSegment, unitName } from "../src/locating";
@@ -206,6 +206,24 @@ describe("words and curves", () => {
   it("put steps on a logarithmic axis from 0 on", () => {
     expect(onAxis(0, true)).toBe(0);
     expect(fromAxis(onAxis(999, true), true)).toBeCloseTo(999);
+  });
+  it("have one tick for one record, in the middle of the axis", () => {
+    for (const step of [0, 1, 999, 1e9]) {
+      const place = onAxis(step, true);
+      expect(powers([place])).toEqual([place]);
+      expect(span([place])).toEqual([place - 0.5, place + 0.5]);
+    }
+  });
+  it("have few ticks for more records, at powers of ten or at the ends", () => {
+    const steps = (...found: number[]) => powers(found.map((s) => onAxis(s, true))).map((x) => Math.round(fromAxis(x, true)));
+    expect(steps(0, 1)).toEqual([0, 1]);
+    expect(steps(1000, 1001)).toEqual([1000, 1001]);
+    expect(steps(500, 700, 2000)).toEqual([500, 2000]);
+    expect(steps(0, 3, 2000)).toEqual([0, 1, 10, 100, 1000]);
+    expect(span([2, 3, 7])).toEqual([2, 7]);
+  });
+  it("are a dot where there is one value", () => {
+    expect([alone([1]), alone([null, 0, null]), alone([1, 2]), alone([null])]).toEqual([true, true, false, false]);
   });
   it("shift bands where there is a spread", () => {
     expect(shifted([1, null, 3], [2, 1, null], 0.25)).toEqual([1.5, null, null]);

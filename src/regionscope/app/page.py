@@ -41,7 +41,7 @@ def exported_page(exhibit: Exhibit, *, static: Path = STATIC) -> str:
 
 def _recorded_answers(exhibit: Exhibit) -> Iterator[tuple[str, Answer]]:
     """Every address that the page asks for without a server, and its answer."""
-    alone = replace(exhibit, model=None, reason=REASON)
+    alone = _without_network(exhibit)
     viewer = Viewer(Library([], lambda name, run: alone, [alone]), live=False)
     run = {"run": alone.id}
     asked: list[tuple[str, dict[str, str]]] = [("/api/runs", {}), *((f"/api/{n}", run) for n in ("curves", "planes"))]
@@ -56,6 +56,13 @@ def _recorded_answers(exhibit: Exhibit) -> Iterator[tuple[str, Answer]]:
     for path, parameters in asked:
         address = canonical_address(path, parameters)
         yield address, answer(viewer, Question.of(address), lambda: None)
+
+
+def _without_network(exhibit: Exhibit) -> Exhibit:
+    """What is shown in a file, which tells of a server only if one would show more."""
+    run = exhibit.run
+    recorded = run is not None and any(run.planes(step) for step in run.steps)
+    return replace(exhibit, model=None, reason=REASON if recorded or exhibit.model is not None else None)
 
 
 def canonical_address(path: str, parameters: dict[str, str]) -> str:

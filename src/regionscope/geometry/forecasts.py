@@ -2,11 +2,13 @@
 
 By Euler's formula a convex piece of a plane on whose rim b boundaries end has 1 + b/2 cells, and each vertex inside
 where d sides meet adds d/2 - 1. So what squares have inside, by their area, and what ends on their rims, by their
-length, tell both for the whole plane: without bias, if the squares lie anywhere with equal chance. There is one in each
-field of a grid, so that a plane that is dense in one place is seen as such. Signs are taken as they seem, without exact
-arithmetic; where nothing proves signs at small cells they count as zero, and cells are missing. Times come from how
-long the squares took, and are good to a factor of two or three; of wide networks, in which many vertices share rows,
-from one larger square, which is about what a block will be.
+length, tell both for the whole plane: without bias, if the squares lie anywhere with equal chance. There is one in
+each field of a grid, out of the equal parts of that field, so that a plane that is dense in one place is seen as such.
+Where boundaries gather in the middle of a large plane, the four fields there have a grid of their own, and so on:
+rings, each a quarter as large as the one around it, of which totals and variances are added. What is cut wholly has no
+error. Signs are taken as they seem, without exact arithmetic; where nothing proves signs at small cells they count as
+zero, and cells are missing. Times come from how long the squares took, and are good to a factor of two or three; of
+wide networks, in which many vertices share rows, from one larger square, which is about what a block will be.
 """
 
 import logging
@@ -14,6 +16,8 @@ import shutil
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -24,14 +28,15 @@ from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import in_rows
 from regionscope.machine import bytes_in_words
 from regionscope.tracing.network import Network
-from regionscope.types import Floats
+from regionscope.types import Bools, Floats
 
 _log = logging.getLogger(__name__)
 
 SEED = 0
 FIELDS = 8  # along each side of the plane: a square lies in each
-SMALLEST = 1 / 4096  # of the plane, the side of the first squares
-LARGEST = 1 / FIELDS
+FINEST = 512  # parts of the side of a field: the first squares
+GATHERED = 1.5  # times as many boundaries in the middle as around it: that is looked at by itself
+DEEPEST = 8  # rings, each a quarter as large as that around it
 ENDS = 4.0  # boundaries that cross the side of a square: enough of them meet inside
 SURE = 64  # boundaries on the rims of all squares tell how long their sides should be
 LARGER = 8  # times the side, if there are fewer
@@ -107,28 +112,78 @@ def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None) -> F
     """About how many cells a plane has, given a frozen network; estimated, the same in every call."""
     extent = float(np.ptp(plane.domain, axis=0).max())
     _log.info("a plane of side %.3g is estimated from small squares", extent)
-    side, random = SMALLEST * extent, np.random.default_rng(SEED)
-    first = squares = _Squares.cut(net, plane, side, up_to_layer, random)
-    while squares.ends.sum() < SURE and side < LARGEST * extent:
-        side = min(LARGER * side, LARGEST * extent)
-        squares = _Squares.cut(net, plane, side, up_to_layer, random)
-    wanted = min(ENDS / max(squares.density, 1e-300), LARGEST * extent)
-    if abs(wanted / side - 1) > 0.5:
-        squares = _Squares.cut(net, plane, wanted, up_to_layer, random)
-    each = squares.seconds_a_vertex(first)
-    if in_rows(net) and 0 < (inside := float(squares.vertices.mean())) < IN_A_BLOCK:
-        larger = min(np.sqrt(IN_A_BLOCK / inside) * squares.side, extent)
-        block = _Squares.cut(net, plane, larger, up_to_layer, random, fields=1)
+    cut = partial(_Squares.cut, net, plane, up_to_layer, np.random.default_rng(SEED))
+    box = _Box(plane.domain.min(axis=0), np.ptp(plane.domain, axis=0))
+    first, outer = _suited(cut, box, FINEST, ring=box.inner.within(plane.domain))
+    strata = [outer]
+    while strata[-1].ring:
+        box = box.inner
+        strata.append(_middle(cut, box, strata[-1], deepest=len(strata) > DEEPEST))
+    each = outer.seconds_a_vertex(first)
+    if in_rows(net) and 0 < (inside := float(outer.vertices.mean())) < IN_A_BLOCK:
+        larger = min(np.sqrt(IN_A_BLOCK / inside) * outer.size.max(), extent)
+        block = cut(_Box(plane.domain.min(axis=0), np.ptp(plane.domain, axis=0)), round(extent / larger), fields=1)
         each = min(each, block.seconds / block.evaluated)
-    return squares.whole(plane, 0 if up_to_layer else int(np.prod(net.output_shape)), each)
+    return _whole(plane, strata, 0 if up_to_layer else int(np.prod(net.output_shape)), each)
+
+
+def _suited(
+    cut: "_Cut", box: "_Box", finest: int, *, fields: int = FIELDS, ring: bool = False
+) -> tuple["_Squares", "_Squares"]:
+    """The first, smallest squares, and those of a size that boundaries meet in."""
+    first = squares = cut(box, finest, fields=fields, ring=ring)
+    while squares.ends.sum() < SURE and squares.parts > 1:
+        squares = cut(box, max(squares.parts // LARGER, 1), fields=fields, ring=ring)
+    parts = max(round(squares.parts * float(squares.ends.mean()) / (4 * ENDS)), 1)
+    return first, squares if abs(squares.parts / parts - 1) <= 0.5 else cut(box, parts, fields=fields, ring=ring)
+
+
+def _middle(cut: "_Cut", box: "_Box", around: "_Squares", *, deepest: bool) -> "_Squares":
+    """Squares in the middle of a ring: all over it if boundaries are about as dense there, or in a ring of it."""
+    try:
+        core = _suited(cut, box, around.parts // 2 or LARGER, fields=FIELDS // 2)[1]
+        if deepest or core.density <= GATHERED * around.density or core.parts == 1:
+            return core
+    except TooManyCells:  # nearly all cells of a large plane can be in one square
+        if deepest:
+            raise
+    return _suited(cut, box, max(around.parts, LARGER), ring=True)[1]
+
+
+@dataclass(frozen=True)
+class _Box:
+    """A rectangle of a plane: its lower left corner and its size."""
+
+    low: Floats  # (2,)
+    size: Floats  # (2,)
+
+    @property
+    def inner(self) -> "_Box":
+        """The four fields in the middle."""
+        return _Box(self.low + self.size * (FIELDS / 2 - 1) / FIELDS, self.size * 2 / FIELDS)
+
+    def within(self, polygon: Floats) -> bool:
+        """Whether it lies in a convex polygon."""
+        return bool(_inside(polygon, self.low + self.size * (SQUARE + 1) / 2).all())
+
+
+class _Cut(Protocol):
+    """Squares in a box, of which each field has so many times so many."""
+
+    def __call__(self, box: _Box, parts: int, *, fields: int = FIELDS, ring: bool = False) -> "_Squares": ...
 
 
 @dataclass(frozen=True)
 class _Squares:
-    """Of small squares: the side, how many boundaries end on each rim, what is added inside, vertices, and seconds."""
+    """Of small squares: how many boundaries end on each rim, what is added inside, vertices, and seconds."""
 
-    side: float
+    size: Floats  # (2,) of each
+    area: float  # of what they are drawn from
+    parts: int  # along the sides of a field, of which a square is one
+    ring: bool  # whether they are drawn around the middle
+    outward: Bools  # (n, 4) whether a side is the one towards the rim, in a field at the rim
     ends: Floats  # (n,)
+    side_ends: Floats  # (n, 4) by side: below, right, above, left
     inside: Floats  # (n,) cells that vertices inside add
     vertices: Floats  # (n,) inside
     evaluated: int  # vertices in all
@@ -136,61 +191,60 @@ class _Squares:
 
     @staticmethod
     def cut(
-        net: Network,
-        plane: Plane,
-        side: float,
-        up_to_layer: int | None,
-        random: np.random.Generator,
-        *,
-        fields: int = FIELDS,
-    ) -> "_Squares":
-        """Squares of this side in so many times so many fields of a plane, cut by a network."""
-        low, size = plane.domain.min(axis=0), np.ptp(plane.domain, axis=0)
+        net: Network, plane: Plane, up_to_layer: int | None, random: np.random.Generator,
+        box: _Box, parts: int, *, fields: int = FIELDS, ring: bool = False,
+    ) -> "_Squares":  # fmt: skip
+        """One of so many times so many squares of each field, cut by a network."""
         corners = np.stack(np.meshgrid(*[np.arange(fields)] * 2), axis=-1).reshape(-1, 2)
-        centres = low + size * (corners + random.random(corners.shape)) / fields
-        centres = centres[_inside(plane.domain, centres)]
-        centres = centres if len(centres) else plane.domain.mean(axis=0)[None]
+        corners = corners[np.abs(corners + 0.5 - fields / 2).max(axis=1) > 1] if ring else corners
+        size = box.size / fields / parts
+        centres = box.low + size * (corners * parts + random.integers(parts, size=corners.shape) + 0.5)
+        kept = _inside(plane.domain, centres)
+        centres = centres[kept] if kept.any() else plane.domain.mean(axis=0)[None]
+        i, j = corners[kept if kept.any() else slice(1)].T
+        outward = np.stack([j == 0, i == fields - 1, j == fields - 1, i == 0], axis=1)
+        whole = min(plane.area, float(box.size.prod()))
+        area = whole - float(box.inner.size.prod()) if ring else whole
         origins, axes = plane.points(centres).flatten(1), Planes.of(plane).axes.expand(len(centres), -1, -1)
         start, busy = time.perf_counter(), time.process_time()
         together = 1 if in_rows(net) else len(centres)  # rows are those of one plane
-        counts = list[_Squares]()
+        counts = list[_Counts]()
         for o, a in zip(origins.split(together), axes.split(together), strict=True):
-            planes = Planes(o, a, side / 2 * SQUARE)
+            planes = Planes(o, a, size / 2 * SQUARE)
             made, _ = subdivide(net, planes, max_cells=MOST, up_to_layer=up_to_layer, exactly=False)
-            counts.append(_Squares._counted(side, made))
+            counts.append(_counted(made))
         seconds = min(time.perf_counter() - start, time.process_time() - busy)  # not the time of others
-        ends, inside, vertices = (
-            np.concatenate([getattr(c, n) for c in counts]) for n in ("ends", "inside", "vertices")
+        sides, inside, vertices = (np.concatenate([found[k] for found in counts]) for k in range(3))
+        evaluated = sum(found[3] for found in counts)
+        return _Squares(
+            size, area, parts, ring, outward, sides.sum(axis=1), sides, inside, vertices, evaluated, seconds
         )
-        return _Squares(side, ends, inside, vertices, sum(c.evaluated for c in counts), seconds)
-
-    @staticmethod
-    def _counted(side: float, made: Subdivision) -> "_Squares":
-        """What there is in squares that are cut."""
-        mesh, n = made.mesh, len(made.planes)
-        rim = mesh.label < 0
-        polygon_of_edge = made.polygon[mesh.face.reshape(-1, 2).max(axis=1)]
-        ends = np.bincount(polygon_of_edge[rim], minlength=n).astype(np.float64) - 4
-        cells = np.bincount(made.polygon, minlength=n)
-        polygon_of_vertex = np.zeros(len(mesh.xy), np.int64)
-        polygon_of_vertex[mesh.origin] = np.repeat(polygon_of_edge, 2)
-        inner = np.bincount(polygon_of_vertex, minlength=n) - ends - 4
-        return _Squares(side, ends, cells - 1 - ends / 2, inner, len(mesh.xy), 0.0)
 
     @property
     def density(self) -> float:
         """How many boundaries cross a line of length 1."""
-        return float(self.ends.mean()) / (4 * self.side)
+        return float(self.ends.mean() / (2 * self.size.sum()))
 
-    def whole(self, plane: Plane, outputs: int, seconds: float) -> Forecast:
-        """What that makes for the whole plane, of which a vertex takes so many seconds."""
-        n, share = len(self.ends), plane.area / self.side**2
-        rim = np.linalg.norm(plane.domain - np.roll(plane.domain, 1, axis=0), axis=1).sum() / (4 * self.side)
-        cells = self.inside * share + self.ends * rim / 2
-        vertices = float((self.vertices * share + self.ends * rim).mean()) + len(plane.domain)
-        found = 1 + float(cells.mean())
-        error = float(cells.std(ddof=1) / np.sqrt(n)) if n > 1 else found
-        return Forecast(found, error, vertices, seconds * vertices, A_CELL * found / SHARE, 8 * outputs * vertices)
+    @property
+    def share(self) -> float:
+        """How many squares there would be."""
+        return self.area / float(self.size.prod())
+
+    def total(self, found: Floats) -> tuple[float, float]:
+        """What that makes of all, and its variance: none if these are all."""
+        left = max(1 - len(found) / self.share, 0.0)
+        return self.share * float(found.mean()), self.share**2 * left * _variance_of_mean(found)
+
+    def ends_on_rim(self, plane: Plane) -> tuple[float, float]:
+        """How many boundaries end on the rim of the plane, and the variance: by the sides that are nearest to it, which
+        boundaries that leave the middle cross more often than others; of a plane that is no rectangle, by all."""
+        lengths = np.linalg.norm(plane.domain - np.roll(plane.domain, 1, axis=0), axis=1)
+        if len(lengths) != 4 or self.outward.sum() != 4 * FIELDS:
+            rim = float(lengths.sum() / (2 * self.size.sum()))
+            return rim * float(self.ends.mean()), rim**2 * _variance_of_mean(self.ends)
+        near = self.side_ends[self.outward]  # of a field each
+        left = 1 - 1 / self.parts  # of the rim: all of it is known if squares are fields
+        return self.parts * float(near.sum()), (self.parts * len(near)) ** 2 * left * _variance_of_mean(near)
 
     def seconds_a_vertex(self, first: "_Squares") -> float:
         """What one more takes than in the first, smaller squares; on average, if those were slowed down by what is done
@@ -199,6 +253,41 @@ class _Squares:
         if more < first.evaluated or first.seconds > mean * first.evaluated * FIXED:
             return mean
         return max((self.seconds - first.seconds) / more, mean / FIXED)
+
+
+_Counts = tuple[Floats, Floats, Floats, int]
+
+
+def _counted(made: Subdivision) -> _Counts:
+    """Of squares that are cut: ends by side, cells that vertices inside add, vertices inside; vertices in all."""
+    mesh, n = made.mesh, len(made.planes)
+    rim = mesh.label < 0
+    polygon_of_edge = made.polygon[mesh.face.reshape(-1, 2).max(axis=1)]
+    sides: Floats = (
+        np.bincount(4 * polygon_of_edge[rim] - 1 - mesh.label[rim], minlength=4 * n).reshape(n, 4).astype(np.float64)
+        - 1
+    )
+    ends = sides.sum(axis=1)
+    cells = np.bincount(made.polygon, minlength=n)
+    polygon_of_vertex = np.zeros(len(mesh.xy), np.int64)
+    polygon_of_vertex[mesh.origin] = np.repeat(polygon_of_edge, 2)
+    inner = np.bincount(polygon_of_vertex, minlength=n) - ends - 4
+    return sides, cells - 1 - ends / 2, inner, len(mesh.xy)
+
+
+def _variance_of_mean(found: Floats) -> float:
+    """Of independent numbers; that of a single one is not known, and as large as it."""
+    return float(found.var(ddof=1)) / len(found) if len(found) > 1 else float(found[0]) ** 2
+
+
+def _whole(plane: Plane, strata: list[_Squares], outputs: int, seconds: float) -> Forecast:
+    """What strata make for the whole plane, of which a vertex takes so many seconds."""
+    ends, variance = strata[0].ends_on_rim(plane)
+    totals = [s.total(s.inside) for s in strata]
+    found = 1 + ends / 2 + sum(t for t, _ in totals)
+    error = np.sqrt(variance / 4 + sum(v for _, v in totals))
+    vertices = sum(s.total(s.vertices)[0] for s in strata) + ends + len(plane.domain)
+    return Forecast(found, float(error), vertices, seconds * vertices, A_CELL * found / SHARE, 8 * outputs * vertices)
 
 
 def _inside(polygon: Floats, points: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
