@@ -1,5 +1,6 @@
 """Commands on the checkpoint of a network."""
 
+import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ from regionscope.cli.places import (
     fitting_plane,
     plane_forecast,
 )
+from regionscope.files import plain
 from regionscope.geometry.forecasts import Forecast
 from regionscope.geometry.planes import USUAL_MARGIN, check_size
 from regionscope.inequalities.bound import Bounds
@@ -315,7 +317,7 @@ def measure(
             stop.add_note(f"(in {left[0].name})")
     text = f"{net!r}, {how_many(len(data), 'point')}\n\n{_measures_table(rows, net.layers)}"
     if out is not None:
-        write_rows(rows, out)
+        write_rows(rows if out.suffix == ".json" else list(map(_flat, rows)), out)
         text += f"\n\nwrote {out}"
     output.result(text, rows)
     if stopped is not None:
@@ -368,8 +370,13 @@ def _measure_row(
     x, y = data[: how.points], None if classes is None else classes[: how.points]
     table = measure_named(how.name)
     found = table.estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
-    in_words = ", ".join(options_in_words(table.effective(how.options)))
-    return {**found.to_dict(), "options": in_words}
+    settings = table.effective(how.options)
+    return {**found.to_dict(), "options": ", ".join(options_in_words(settings)), "settings": settings, "seed": seed}
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row for files without objects in their cells: its settings are JSON."""
+    return {**row, "settings": json.dumps(plain(row["settings"]))}
 
 
 def bounds(

@@ -101,7 +101,7 @@ class Measure:
 
 
 _NO_MATTER = ("batch_size", "allow_smooth", "show_progress")  # they change no number that is measured
-_TOLD = ("sigma", "eps", "radius", "norm", "bounds", "directions")  # what a number means little without
+_TOLD = ("sigma", "eps", "radius", "norm", "bounds", "draws", "directions")  # what a number means little without
 
 
 def options_in_words(options: object) -> list[str]:
@@ -111,7 +111,7 @@ def options_in_words(options: object) -> list[str]:
     ['radius 0.05', 'directions 25']
     """
     told = dict(options) if isinstance(options, Mapping) else {}
-    if told.get("method", "random") != "random":
+    if told.get("method", "random") not in ("random", "combinations"):
         told.pop("directions", None)  # none are drawn
     return [f"{option} {_in_words(told[option])}" for option in _TOLD if told.get(option) is not None]
 
