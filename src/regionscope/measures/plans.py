@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regionscope.machine import threads_for
 from regionscope.measures.costs import bounds_effort
 from regionscope.measures.directions import affine_width
 from regionscope.measures.routes import dense
@@ -22,6 +23,8 @@ UNPLANNED = {"local_region_count": "it takes as long as there are regions, and h
 ENOUGH = 64  # points that are worth more than a better number at each
 FEWEST = 2  # points: fewer have no standard error
 TIMED = 1 << 18  # units of all points of the forward pass that is timed
+FEWEST_TIMES, MOST_TIMES = 5, 500  # that it is timed
+TIMING = 0.3  # seconds that this takes, if that is often enough
 OPERATIONS = 3e10  # of linear algebra in a second
 
 
@@ -109,7 +112,7 @@ def planned_measures(
     is measured as asked for, however long it takes: what is found of it does not depend on the machine.
 
     Times come from the cost of each measure in forward passes, and from one that is timed here, at some of the points,
-    with a clock so coarse that a machine with a little more to do rarely makes another plan.
+    in the time of the processor and with a clock so coarse that a busy machine rarely makes another plan.
     """
     sizes = [len(points)] if sizes is None else list(sizes)
     speed, fixed = _seconds_a_pass(net, points), given or {}
@@ -266,10 +269,18 @@ def _is_small(net: Network) -> bool:
 
 @torch.no_grad()
 def _seconds_a_pass(net: Network, points: Tensor) -> float:
-    """How long the forward pass of one point takes, of some together, by a coarse clock."""
+    """How long the forward pass of one point takes, of some together, by a coarse clock.
+
+    On one thread, the best of many: several that wait for each other on busy cores take a hundred times as long now and
+    then, and are rarely twice as fast at so few points.
+    """
     x = points[: min(max(4, TIMED // max(1, net.units)), 256)]
-    net.outputs(x)  # the first is slower
-    return _coarse(min(_seconds(lambda: float(net.outputs(x).sum())) for _ in range(5)) / len(x))
+    with threads_for(0):
+        net.outputs(x)  # the first is slower
+        times = [_seconds(lambda: float(net.outputs(x).sum()))]
+        for _ in range(min(MOST_TIMES, max(FEWEST_TIMES, int(TIMING / max(times[0], 1e-9))))):
+            times.append(_seconds(lambda: float(net.outputs(x).sum())))
+    return _coarse(min(times) / len(x))
 
 
 def _coarse(seconds: float) -> float:
@@ -278,7 +289,7 @@ def _coarse(seconds: float) -> float:
 
 
 def _seconds(function: Callable[[], object]) -> float:
-    """How long something takes, without the time in which this process has to wait for others."""
-    start, busy = time.perf_counter(), time.process_time()
+    """How long something takes, without the time in which this thread has to wait for others."""
+    start, busy = time.perf_counter(), time.thread_time()
     function()
-    return min(time.perf_counter() - start, time.process_time() - busy)
+    return min(time.perf_counter() - start, time.thread_time() - busy)
