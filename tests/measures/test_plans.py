@@ -133,6 +133,15 @@ def test_only_optional_measures_are_left_out_and_one_always_stays() -> None:
 
 
 @pytest.mark.usefixtures("slow")
+def test_draws_grow_with_the_time_where_all_points_are_taken_anyway() -> None:
+    net, asked = rs.trace(image_network(), IMAGES[:1]), {"local_complexity": rs.MEASURES["local_complexity"].defaults}
+    found = [planned_measures(net, IMAGES, asked, seconds=10.0**k).measures["local_complexity"] for k in range(2, 7)]
+    assert [how.options["draws"] for how in found] == [2, 2, 8, 32, 32]
+    assert all(how.points == 100 for how in found[2:]) and all(how.seconds <= 10.0**k for k, how in enumerate(found, 2))
+    assert found[3].options["method"] == "random" and found[4].options["method"] == "auto"
+
+
+@pytest.mark.usefixtures("slow")
 def test_a_plan_says_what_was_chosen_and_how_long_it_takes() -> None:
     text = str(planned(rs.trace(image_network(), IMAGES[:1]), 500.0))
     assert "method random" in text and "points" in text

@@ -203,6 +203,7 @@ class _Way:
     points: int
     seconds: float
     points_given: bool
+    all_points: bool = False  # only worth while at all of them
 
     def planned(self, name: str, sizes: list[int], chosen_from: "_Way | None" = None) -> Planned:
         usual = chosen_from or self
@@ -219,12 +220,12 @@ def _ways(
     points = min(most, usual.get("points", most))
     found: list[_Way] = []
     usual = {option: value for option, value in usual.items() if option != "points"}
-    for some in ({}, *measure.cheaper):
+    for some in ({}, *measure.between, *measure.cheaper):
         options = {**usual, **{option: value for option, value in some.items() if option not in given}}
         effort = measure.cost(net, measure.effective(options))
         seconds = effort.passes * speed + effort.operations / OPERATIONS
         if not found or seconds < found[-1].seconds / 2:
-            found.append(_Way(options, points, seconds, "points" in given))
+            found.append(_Way(options, points, seconds, "points" in given, some in measure.between))
     return found
 
 
@@ -232,7 +233,7 @@ def _way_in_time(ways: list[_Way], least: _Way, sizes: list[int], seconds: float
     """The first way that leaves enough points in so many seconds, or else the last, at as many points as it can."""
     for way in ways:
         points = _affordable(sizes, way.points, seconds / way.seconds)
-        if points >= (way.points if way.points_given else min(way.points, ENOUGH)):
+        if points >= (way.points if way.points_given or way.all_points else min(way.points, ENOUGH)):
             break
     return _with_points(way, points) if points >= least.points else least
 

@@ -39,7 +39,8 @@ class Measure:
     `defaults` are all options that decide what is measured, and what they are if they are not told. `watching` are
     those with which it can be taken again and again while a model trains, `points` among them how many are looked at;
     None if it is watched only when it is asked for. `cost` is what a point costs with some options; `cheaper` are
-    options that cost less and only make the error larger, by and by.
+    options that cost less and only make the error larger, by and by. `between` are some between the usual ones and
+    those, for which it is not worth while to leave out points.
     """
 
     function: Callable[..., Estimate]
@@ -52,6 +53,7 @@ class Measure:
     sharing: str | None = None  # the option with which all points share what is drawn
     share: bool = False  # of points
     cheaper: tuple[Mapping[str, Any], ...] = ()
+    between: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -136,6 +138,7 @@ MEASURES = {
         watching={"draws": 2, "method": "random", "directions": 4},
         random=True,
         cheaper=tuple({"draws": 2, "method": "random", "directions": r} for r in (16, 4)),
+        between=tuple({"draws": k, "method": "random", "directions": DIRECTIONS} for k in (DRAWS, 8)),
     ),
     "boundary_crossings": Measure(
         boundary_crossings,
