@@ -1,5 +1,6 @@
 """What every command prints with --json is what `docs/json-schema.json` says, nothing else; with --quiet nothing."""
 
+import csv
 import json
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from cases import mlp
 import regionscope as rs
 from regionscope.app.server import Address
 from regionscope.cli.commands import COMMANDS, app
+from regionscope.measures.plans import UNPLANNED
 from regionscope.training.checkpoints import Architecture, save_weights
 
 TRAINING = "--overwrite --steps 4 --size 50 --test-size 20 --depth 1 --width 4 --points 5 --records 4".split()
@@ -57,7 +59,16 @@ def test_commands_on_checkpoints(printed: Callable[..., Any]) -> None:
     assert regions["expected"]["certificate_seconds"] > 0
     unchecked = printed("regions", *NET, "--no-certificate")
     assert unchecked["certificate"] is None and unchecked["expected"]["certificate_seconds"] == 0
-    assert len(printed("measure", *NET, "--labels", "y.npy")) == 8
+    rows = printed("measure", *NET, "--labels", "y.npy", "--sigma", "0.5", "--seed", "3", "--out", "measures.json")
+    assert len(rows) == 8 and json.loads(Path("measures.json").read_text()) == rows
+    assert {row["seed"] for row in rows} == {3}
+    for row, (name, measure) in zip(rows, ((n, m) for n, m in rs.MEASURES.items() if n not in UNPLANNED), strict=True):
+        assert list(row["settings"]) == list(measure.defaults), name
+    assert rows[0]["settings"] | {"sigma": 0.05} == rs.MEASURES["local_complexity"].defaults
+    assert rows[0]["settings"]["sigma"] == 0.5 and rows[0]["options"].startswith("sigma 0.5, draws ")
+    printed("measure", *NET, "--out", "measures.csv")
+    with Path("measures.csv").open() as file:
+        assert [json.loads(row["settings"]) for row in csv.DictReader(file)][1] == rows[1]["settings"]
     assert printed("measure", *NET, "local_rank", "--plan")["measures"]["local_rank"]["points"] == 8
     assert {row["holds"] for row in printed("bounds", *NET)} <= {True, None, False}
     assert printed("bounds", *NET, "--plan")["measures"]["bounds"]["points"] == 8

@@ -246,6 +246,27 @@ def test_a_smooth_network_is_measured_by_all_that_needs_no_regions(
         app([*command, "local_rank", "certified_radius"])
 
 
+def test_what_labels_are_missing_for_is_left_out_aloud_unless_it_is_named(
+    net: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app(["measure", str(net), "--points", "x.npy", "--plan"])
+    said = capsys.readouterr().out
+    assert "left out: robust_accuracy, certified_radius; they need labels. To have them, give those of the" in said
+    assert not re.search(r"\n(robust_accuracy|certified_radius) ", said) and "\ngood_units " in said
+    for outputs, why in ((3, "labels must be from 0 to 2, one an output, got 9"), (1, "this network has one")):
+        save_weights(mlp(784, 4, outputs).state_dict(), "few.safetensors", Architecture("mlp", "relu"))
+        app(["measure", "few.safetensors", "--count", "20", "--json"])
+        found = capsys.readouterr()
+        assert "those of the MNIST images are not for this network" in found.err and why in found.err
+        assert "give points with --points and their labels with --labels" in found.err
+        assert len(json.loads(found.out)) == 6
+        with pytest.raises(ValueError, match=f"{why}(.|\n)*or name measures that need none: local_complexity, "):
+            app(["measure", "few.safetensors", "good_units", "robust_accuracy", "--plan", "--quiet"])
+    np.save("ten.npy", np.arange(8) + 3)
+    with pytest.raises(ValueError, match=r"from 0 to 2, .* got 10(.|\n)*or name measures that need none"):
+        app(["measure", str(net), "--points", "x.npy", "--labels", "ten.npy", "--plan"])
+
+
 MINE = """
 from torch import nn
 

@@ -91,6 +91,18 @@ def test_a_machine_that_is_a_little_slower_makes_the_same_plan(monkeypatch: pyte
     assert plan(0.0).whole > 0, "a clock that did not tick"
 
 
+def test_a_pass_is_timed_on_one_thread_often_and_the_best_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, threads, many = rs.trace(image_network(), IMAGES[:1]), list[int](), torch.get_num_threads()
+
+    def seconds(function: object) -> float:
+        threads.append(torch.get_num_threads())
+        return 100.0 if len(threads) % 5 else 1.0  # it mostly waits for others
+
+    monkeypatch.setattr(plans, "_seconds", seconds)
+    assert plans._seconds_a_pass(net, IMAGES) == plans._coarse(1 / 22)
+    assert set(threads) == {1} and len(threads) > 5 and torch.get_num_threads() == many
+
+
 @pytest.mark.usefixtures("slow")
 def test_several_sets_of_points_share_the_time() -> None:
     net = rs.trace(image_network(), IMAGES[:1])
@@ -118,6 +130,15 @@ def test_only_optional_measures_are_left_out_and_one_always_stays() -> None:
         assert all(how.points == 2 for how in planned(net, 1e-3).measures.values())
     plan = planned(net, 20.0, optional=True)
     assert plan.seconds <= 20.0 and "left out" in str(plan)
+
+
+@pytest.mark.usefixtures("slow")
+def test_draws_grow_with_the_time_where_all_points_are_taken_anyway() -> None:
+    net, asked = rs.trace(image_network(), IMAGES[:1]), {"local_complexity": rs.MEASURES["local_complexity"].defaults}
+    found = [planned_measures(net, IMAGES, asked, seconds=10.0**k).measures["local_complexity"] for k in range(2, 7)]
+    assert [how.options["draws"] for how in found] == [2, 2, 8, 32, 32]
+    assert all(how.points == 100 for how in found[2:]) and all(how.seconds <= 10.0**k for k, how in enumerate(found, 2))
+    assert found[3].options["method"] == "random" and found[4].options["method"] == "auto"
 
 
 @pytest.mark.usefixtures("slow")
@@ -174,6 +195,34 @@ def test_a_monitor_says_its_plan_before_the_first_record_and_keeps_to_it(
         second = monitor(1)
     assert second is not None and caplog.text == said
     assert second.probes["train"]["boundary_crossings"] == first.probes["train"]["boundary_crossings"]
+
+
+def test_a_monitor_says_once_that_a_record_took_far_longer_than_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    x, model = torch.rand(30, 4), mlp(4, 8, 8, 2)
+    options: dict[str, Any] = {"run": tmp_path / "run", "measures": ["total_variation"], "checkpoints": False}
+    with rs.Monitor(model, {"x": x}, **options) as monitor:
+        monitor(0)
+        assert caplog.text == "", "of milliseconds nobody is told"
+        monkeypatch.setattr("regionscope.runs.monitor.LONG", 0.0)
+        monkeypatch.setattr(monitor, "_planned", 1e-9)
+        monitor(1)
+        monitor(2)
+    assert caplog.text.count("a record took") == 1
+    assert "measures={'total_variation': {'points': 16}}" in caplog.text and "seconds_per_record" in caplog.text
+    caplog.clear()
+    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 1e-12)
+    with rs.Monitor(model, {"x": x}, resume=True, **options) as monitor:
+        monitor._follow_plan_of_run()
+        assert monitor._planned == rs.Run.open(tmp_path / "run").config["plan"]["seconds"]
+    with rs.Monitor(model, {"x": x}, measures=["total_variation"], planes={"p": rs.Plane.through(*x[:3])}) as monitor:
+        monitor(0)
+    assert "times are estimates and p not planned for" in caplog.text
+    caplog.clear()
+    with rs.Monitor(model, {"x": x}, measures=["total_variation"], seconds_per_record=None) as monitor:
+        monitor(0)
+    assert caplog.text == "", "without a limit nothing is planned"
 
 
 def test_a_monitor_of_a_small_network_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

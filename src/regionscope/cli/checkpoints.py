@@ -1,6 +1,9 @@
 """Commands on the checkpoint of a network."""
 
+import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,6 +36,7 @@ from regionscope.cli.places import (
     fitting_plane,
     plane_forecast,
 )
+from regionscope.files import plain
 from regionscope.geometry.forecasts import Forecast
 from regionscope.geometry.planes import USUAL_MARGIN, check_size
 from regionscope.inequalities.bound import Bounds
@@ -291,9 +295,10 @@ def measure(
     for name in measures:
         if measure_named(name).needs_regions and not net.piecewise_linear:
             raise ValueError(f"{name} needs linear regions, and this network is smooth: measure it without")
-    chosen = measures or tuple(usual_measures(net, labels=classified))
-    if classes is not None and any(measure_named(name).needs_labels for name in chosen):
-        checked_labels(classes, net, data)
+    with _told_of_labels():
+        chosen = measures or _usual_measures(net, data, classes, labels is not None, output)
+        if classes is not None and any(measure_named(name).needs_labels for name in chosen):
+            checked_labels(classes, net, data)
     told: dict[str, dict[str, object]] = {
         "local_complexity": {"sigma": sigma, **({} if draws is None else {"draws": draws})},
         "boundary_crossings": {"radius": radius},
@@ -326,11 +331,50 @@ def measure(
             stop.add_note(f"(in {left[0].name})")
     text = f"{net!r}, {how_many(len(data), 'point')}\n\n{_measures_table(rows, net.layers)}"
     if out is not None:
-        write_rows(rows, out)
+        write_rows(rows if out.suffix == ".json" else list(map(_flat, rows)), out)
         text += f"\n\nwrote {out}"
     output.result(text, rows)
     if stopped is not None:
         raise stopped
+
+
+def _usual_measures(
+    net: rs.Network, data: Tensor, classes: Tensor | None, given: bool, output: Output
+) -> tuple[str, ...]:
+    """The measures that are taken if none is named.
+
+    Without labels, or with those of MNIST if they are none of this network, those that need them are left out, aloud.
+    """
+    why, how = "they need labels", "give those of the points with --labels"
+    if classes is not None:
+        try:
+            checked_labels(classes, net, data)
+        except ValueError as error:
+            if given:
+                raise
+            why += f", and those of the MNIST images are not for this network ({error})"
+            how = "give points with --points and their labels with --labels"
+        else:
+            return tuple(usual_measures(net))
+    without = usual_measures(net, labels=False)
+    left = [name for name in usual_measures(net) if name not in without]
+    if left:
+        output.remark(f"left out: {', '.join(left)}; {why}. To have them, {how}\n")
+    return tuple(without)
+
+
+@contextmanager
+def _told_of_labels() -> Iterator[None]:
+    """What is wrong with labels is said together with how to go on."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        none = ", ".join(name for name, measure in MEASURES.items() if not measure.needs_labels)
+        error.add_note(
+            "(give points with --points and labels that name outputs of the network with --labels, or name measures"
+            f" that need none: {none})"
+        )
+        raise
 
 
 def _measure_row(
@@ -340,8 +384,13 @@ def _measure_row(
     x, y = data[: how.points], None if classes is None else classes[: how.points]
     table = measure_named(how.name)
     found = table.estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
-    in_words = ", ".join(options_in_words(table.effective(how.options)))
-    return {**found.to_dict(), "options": in_words}
+    settings = table.effective(how.options)
+    return {**found.to_dict(), "options": ", ".join(options_in_words(settings)), "settings": settings, "seed": seed}
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row for files without objects in their cells: its settings are JSON."""
+    return {**row, "settings": json.dumps(plain(row["settings"]))}
 
 
 def bounds(

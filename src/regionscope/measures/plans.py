@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regionscope.machine import threads_for
 from regionscope.measures.costs import bounds_effort
 from regionscope.measures.directions import affine_width
 from regionscope.measures.routes import dense
@@ -22,6 +23,8 @@ UNPLANNED = {"local_region_count": "it takes as long as there are regions, and h
 ENOUGH = 64  # points that are worth more than a better number at each
 FEWEST = 2  # points: fewer have no standard error
 TIMED = 1 << 18  # units of all points of the forward pass that is timed
+FEWEST_TIMES, MOST_TIMES = 5, 500  # that it is timed
+TIMING = 0.3  # seconds that this takes, if that is often enough
 OPERATIONS = 3e10  # of linear algebra in a second
 
 
@@ -109,7 +112,7 @@ def planned_measures(
     is measured as asked for, however long it takes: what is found of it does not depend on the machine.
 
     Times come from the cost of each measure in forward passes, and from one that is timed here, at some of the points,
-    with a clock so coarse that a machine with a little more to do rarely makes another plan.
+    in the time of the processor and with a clock so coarse that a busy machine rarely makes another plan.
     """
     sizes = [len(points)] if sizes is None else list(sizes)
     speed, fixed = _seconds_a_pass(net, points), given or {}
@@ -200,6 +203,7 @@ class _Way:
     points: int
     seconds: float
     points_given: bool
+    all_points: bool = False  # only worth while at all of them
 
     def planned(self, name: str, sizes: list[int], chosen_from: "_Way | None" = None) -> Planned:
         usual = chosen_from or self
@@ -216,12 +220,12 @@ def _ways(
     points = min(most, usual.get("points", most))
     found: list[_Way] = []
     usual = {option: value for option, value in usual.items() if option != "points"}
-    for some in ({}, *measure.cheaper):
+    for some in ({}, *measure.between, *measure.cheaper):
         options = {**usual, **{option: value for option, value in some.items() if option not in given}}
         effort = measure.cost(net, measure.effective(options))
         seconds = effort.passes * speed + effort.operations / OPERATIONS
         if not found or seconds < found[-1].seconds / 2:
-            found.append(_Way(options, points, seconds, "points" in given))
+            found.append(_Way(options, points, seconds, "points" in given, some in measure.between))
     return found
 
 
@@ -229,7 +233,7 @@ def _way_in_time(ways: list[_Way], least: _Way, sizes: list[int], seconds: float
     """The first way that leaves enough points in so many seconds, or else the last, at as many points as it can."""
     for way in ways:
         points = _affordable(sizes, way.points, seconds / way.seconds)
-        if points >= (way.points if way.points_given else min(way.points, ENOUGH)):
+        if points >= (way.points if way.points_given or way.all_points else min(way.points, ENOUGH)):
             break
     return _with_points(way, points) if points >= least.points else least
 
@@ -266,10 +270,18 @@ def _is_small(net: Network) -> bool:
 
 @torch.no_grad()
 def _seconds_a_pass(net: Network, points: Tensor) -> float:
-    """How long the forward pass of one point takes, of some together, by a coarse clock."""
+    """How long the forward pass of one point takes, of some together, by a coarse clock.
+
+    On one thread, the best of many: several that wait for each other on busy cores take a hundred times as long now and
+    then, and are rarely twice as fast at so few points.
+    """
     x = points[: min(max(4, TIMED // max(1, net.units)), 256)]
-    net.outputs(x)  # the first is slower
-    return _coarse(min(_seconds(lambda: float(net.outputs(x).sum())) for _ in range(5)) / len(x))
+    with threads_for(0):
+        net.outputs(x)  # the first is slower
+        times = [_seconds(lambda: float(net.outputs(x).sum()))]
+        for _ in range(min(MOST_TIMES, max(FEWEST_TIMES, int(TIMING / max(times[0], 1e-9))))):
+            times.append(_seconds(lambda: float(net.outputs(x).sum())))
+    return _coarse(min(times) / len(x))
 
 
 def _coarse(seconds: float) -> float:
@@ -278,7 +290,7 @@ def _coarse(seconds: float) -> float:
 
 
 def _seconds(function: Callable[[], object]) -> float:
-    """How long something takes, without the time in which this process has to wait for others."""
-    start, busy = time.perf_counter(), time.process_time()
+    """How long something takes, without the time in which this thread has to wait for others."""
+    start, busy = time.perf_counter(), time.thread_time()
     function()
-    return min(time.perf_counter() - start, time.process_time() - busy)
+    return min(time.perf_counter() - start, time.thread_time() - busy)

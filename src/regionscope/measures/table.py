@@ -39,7 +39,8 @@ class Measure:
     `defaults` are all options that decide what is measured, and what they are if they are not told. `watching` are
     those with which it can be taken again and again while a model trains, `points` among them how many are looked at;
     None if it is watched only when it is asked for. `cost` is what a point costs with some options; `cheaper` are
-    options that cost less and only make the error larger, by and by.
+    options that cost less and only make the error larger, by and by. `between` are some between the usual ones and
+    those, for which it is not worth while to leave out points.
     """
 
     function: Callable[..., Estimate]
@@ -52,6 +53,7 @@ class Measure:
     sharing: str | None = None  # the option with which all points share what is drawn
     share: bool = False  # of points
     cheaper: tuple[Mapping[str, Any], ...] = ()
+    between: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -101,7 +103,7 @@ class Measure:
 
 
 _NO_MATTER = ("batch_size", "allow_smooth", "show_progress")  # they change no number that is measured
-_TOLD = ("sigma", "eps", "radius", "norm", "bounds", "directions")  # what a number means little without
+_TOLD = ("sigma", "eps", "radius", "norm", "bounds", "draws", "directions")  # what a number means little without
 
 
 def options_in_words(options: object) -> list[str]:
@@ -111,7 +113,7 @@ def options_in_words(options: object) -> list[str]:
     ['radius 0.05', 'directions 25']
     """
     told = dict(options) if isinstance(options, Mapping) else {}
-    if told.get("method", "random") != "random":
+    if told.get("method", "random") not in ("random", "combinations"):
         told.pop("directions", None)  # none are drawn
     return [f"{option} {_in_words(told[option])}" for option in _TOLD if told.get(option) is not None]
 
@@ -136,6 +138,7 @@ MEASURES = {
         watching={"draws": 2, "method": "random", "directions": 4},
         random=True,
         cheaper=tuple({"draws": 2, "method": "random", "directions": r} for r in (16, 4)),
+        between=tuple({"draws": k, "method": "random", "directions": DIRECTIONS} for k in (DRAWS, 8)),
     ),
     "boundary_crossings": Measure(
         boundary_crossings,

@@ -28,6 +28,7 @@ from regionscope.tracing.undisturbed import unwrapped
 from regionscope.types import Model
 
 _log = logging.getLogger(__name__)
+LONG = 5.0  # seconds; of a record that takes less nobody is told that it took longer than planned
 
 
 class Logger(Protocol):
@@ -121,8 +122,9 @@ class Monitor(Facts):
 
     Large networks are measured at fewer points and along random directions, so that a record takes about
     `seconds_per_record` (None sets no limit): the plan is said on standard error before the first record, and kept in
-    the run. Options that are given stay as they are, and networks of the size of usual perceptrons are measured as
-    ever. Without `allow_smooth` a model that is not piecewise linear is an error.
+    the run; that a record took more than twice as long is said, once. How many points a plan takes depends on the speed
+    of the machine: options that are given, `points` among them, stay as they are, and networks of the size of usual
+    perceptrons are measured as ever. Without `allow_smooth` a model that is not piecewise linear is an error.
 
     >>> import torch
     >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
@@ -173,6 +175,7 @@ class Monitor(Facts):
         self._told: set[str] = set()  # what it was said of that it failed
         self._earlier = len(self._known)
         self._spent = self._dearest = 0.0
+        self._planned = float("inf")  # seconds of a record, as long as nobody has planned
         self._began: float | None = None
         self.tell: Callable[[str], None] = lambda what: None  # hears what is being measured
         self._records = self._left_out = 0
@@ -214,6 +217,7 @@ class Monitor(Facts):
         self._known.add(step)
         self._records += 1
         _log.info("step %d was recorded in %.2g s", step, taken)
+        self._tell_if_overrun(taken)
         return seen.record
 
     def _follow_plan_of_run(self) -> None:
@@ -222,16 +226,31 @@ class Monitor(Facts):
             plan = leaders(self.run.config.get("plan") if self.run else None)
             with reading("the plan in run.json"):
                 self.watched = self.watched if plan is None else self.watched.following(plan)
+                self._planned = self._planned if plan is None else float(plan["seconds"])
 
     def _begin_plan(self, plan: Plan) -> None:
         """From now on measure as planned; say so if that is not as usual."""
-        self.watched = self.watched.following(plan.to_dict())
+        self.watched, self._planned = self.watched.following(plan.to_dict()), plan.seconds
         if plan.changed and leads():
             _log.warning("regionscope: a record of this network\n%s", plan)
         if self.run is not None:
             with self._forgiven("the plan", "be written"):
                 now = {"measures": self.watched.to_dict()["measures"]} if "measures" in self.run.config else {}
                 self.run.add_to_config(plan=plan.to_dict(), **now)
+
+    def _tell_if_overrun(self, taken: float) -> None:
+        """Say once that a record has taken far longer than planned, and what to do."""
+        if taken <= max(LONG, 2 * self._planned) or not leads():
+            return
+        own = [*self.watched.planes, *(name for name, told in self.watched.measures.items() if callable(told))]
+        unplanned = f" and {', '.join(own)} not planned for" if own else ""
+        _log.warning(
+            "regionscope: a record took %.0f s, planned were %.0f: the machine may be busy, times are estimates%s."
+            " To take less time, give measures fewer points, as in measures={%r: {'points': 16}}, name fewer of them,"
+            " or plan with a smaller seconds_per_record; a budget leaves records out. This is said once",
+            taken, self._planned, unplanned, next(iter(self.watched.measures), "local_rank"),
+        )  # fmt: skip
+        self._planned = float("inf")
 
     def _tell_once(self, failures: Mapping[str, Exception]) -> None:
         """Warn of the first failure of what has not failed before; if strict, raise it."""
