@@ -74,3 +74,7 @@ def test_checkpoints_are_found_where_scripts_look_for_them() -> None:
     assert {getattr(checkpoints, name).__module__ for name in checkpoints.__all__} == {
         "regionscope.training.checkpoints"
     }
+
+
+def test_pictures_are_there_without_an_import_of_their_own() -> None:
+    assert "matplotlib" in loaded_by("import regionscope as rs; assert callable(rs.plots.paper)")

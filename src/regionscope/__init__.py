@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _FILES = {
     name.name: str(line.module)
     for line in ast.parse(get_data(__name__, "__init__.pyi") or "").body
-    if isinstance(line, ast.ImportFrom)
+    if isinstance(line, ast.ImportFrom) and line.module != __name__
     for name in line.names
 }
 
@@ -19,6 +19,8 @@ __all__ = list(_FILES)
 
 
 def __getattr__(name: str) -> object:
+    if name == "plots":
+        return import_module(f"{__name__}.plots")
     if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found = getattr(import_module(_FILES[name]), name)

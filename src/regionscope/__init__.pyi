@@ -85,6 +85,7 @@ from regionscope.inequalities.univariate import (
 )
 
 # how does one look at it?
+from regionscope import plots as plots
 from regionscope.app.widget import explore as explore
 
 # where to measure it?

@@ -33,6 +33,7 @@ from regionscope.types import Bools, Floats, Indices
 AREA_ERROR = 1e-9  # of the sum of areas, relative to the domain's
 TRIED = 256  # cells at the most that are certified to see how long that takes
 LITTLE = 0.1  # of the cells that are expected, too
+LARGER = 4  # times the area, if there are far fewer
 
 
 class Verdict(Facts):
@@ -182,8 +183,11 @@ class CertificateCost:
 def certificate_cost(net: Network, plane: Plane, found: Forecast, *, up_to_layer: int | None = None) -> CertificateCost:
     """What certificates of the cells of a plane take, given a frozen network, from a small part in its middle."""
     tried = max(min(TRIED, points_kept_at_once(net), LITTLE * found.cells), 1.0)
-    part = Plane(plane.origin, plane.axes, np.sqrt(min(tried / found.cells, 1.0)) * plane.domain, plane.anchors)
-    cells = plane_cells(net, part, up_to_layer=up_to_layer, memory=sys.maxsize)  # little of that is taken
+    share, cells = tried / found.cells, None
+    while cells is None or (len(cells) < tried / 2 and share < 1):  # a few alone would take far longer each
+        share *= 1 if cells is None else LARGER
+        part = Plane(plane.origin, plane.axes, np.sqrt(min(share, 1.0)) * plane.domain, plane.anchors)
+        cells = plane_cells(net, part, up_to_layer=up_to_layer, memory=sys.maxsize)  # little of that is taken
     seconds = _seconds_of(lambda: (wrong_inside(cells, net), _wrong_across(cells, net), _wrong_outputs(cells, net)))
     exactly = _seconds_of(lambda: wrong_exactly(cells, net, np.arange(1)))
     return CertificateCost(seconds / len(cells), exactly * min(SAMPLE, found.cells))
