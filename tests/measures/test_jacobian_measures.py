@@ -427,19 +427,20 @@ def test_measures_along_more_directions_than_are_taken_at_a_time() -> None:
     torch.manual_seed(0)
     first, last, x = nn.Linear(1100, 1050), nn.Linear(1050, 1200), torch.randn(2, 1100)
     first.weight.data[0] = 0  # a unit without slope
-    z, before, behind = first(x).detach(), first.weight.detach().double(), last.weight.detach().double()
+    before, behind = first.weight.detach().double(), last.weight.detach().double()
+    z = x.double() @ before.T + first.bias.detach().double()
     expected = [float((behind @ ((own > 0)[:, None] * before)).norm()) for own in z]
     assert rs.total_variation(nn.Sequential(first, nn.ReLU(), last), x).per_point == pytest.approx(expected, rel=1e-4)
     found = rs.boundary_distance(nn.Sequential(first, nn.ReLU()), x, differentiable=True)
     nearest = (z / before.norm(dim=1)).abs()[:, 1:].amin(dim=1)
-    assert found.mean == pytest.approx(float(nearest.mean()), rel=1e-4) and found.tensor is not None
+    assert found.mean == pytest.approx(float(nearest.mean()), rel=1e-6) and found.tensor is not None
     found.tensor.backward()
     gradient = first.weight.grad
     assert gradient is not None and gradient.isfinite().all() and gradient.any()
     for norm, lengths in {"l1": before.abs().amax(dim=1), "linf": before.abs().sum(dim=1)}.items():
         nearest = (z / lengths).abs()[:, 1:].amin(dim=1)
         found = rs.boundary_distance(nn.Sequential(first, nn.ReLU()), x, norm=norm)
-        assert found.per_point == pytest.approx(nearest.tolist(), rel=1e-3)
+        assert found.per_point == pytest.approx(nearest.tolist(), rel=1e-6)
 
 
 def test_total_variation_is_the_norm_of_the_output_jacobian(each: Case) -> None:
