@@ -218,10 +218,13 @@ def test_a_monitor_says_once_that_a_record_took_far_longer_than_planned(
         assert monitor._planned == rs.Run.open(tmp_path / "run").config["plan"]["seconds"]
     with rs.Monitor(model, {"x": x}, measures=["total_variation"], planes={"p": rs.Plane.through(*x[:3])}) as monitor:
         monitor(0)
+        assert caplog.text == "", "the first one may have compiled"
+        monitor(1)
     assert "times are estimates and p not planned for" in caplog.text
     caplog.clear()
     with rs.Monitor(model, {"x": x}, measures=["total_variation"], seconds_per_record=None) as monitor:
         monitor(0)
+        monitor(1)
     assert caplog.text == "", "without a limit nothing is planned"
 
 

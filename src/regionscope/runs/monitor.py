@@ -239,13 +239,13 @@ class Monitor(Facts):
                 self.run.add_to_config(plan=plan.to_dict(), **now)
 
     def _tell_if_overrun(self, taken: float) -> None:
-        """Say once that a record has taken far longer than planned, and what to do."""
-        if taken <= max(LONG, 2 * self._planned) or not leads():
+        """Say once that a record has taken far longer than planned, and what to do; the first one may have compiled."""
+        if self._records == 1 or taken <= max(LONG, 2 * self._planned) or not leads():
             return
         own = [*self.watched.planes, *(name for name, told in self.watched.measures.items() if callable(told))]
         unplanned = f" and {', '.join(own)} not planned for" if own else ""
         _log.warning(
-            "regionscope: a record took %.0f s, planned were %.0f: the machine may be busy, times are estimates%s."
+            "regionscope: a record took %.2g s, planned were %.2g: the machine may be busy, times are estimates%s."
             " To take less time, give measures fewer points, as in measures={%r: {'points': 16}}, name fewer of them,"
             " or plan with a smaller seconds_per_record; a budget leaves records out. This is said once",
             taken, self._planned, unplanned, next(iter(self.watched.measures), "local_rank"),
