@@ -145,7 +145,7 @@ def test_good_units_of_a_chain_are_those_of_any_network(how: str) -> None:
                 assert torch.equal(found.good_at_breakpoint(*asked), expected.good_at_breakpoint(*asked))
 
 
-def test_a_way_around_the_last_site_is_no_chain() -> None:
+def test_a_way_around_the_last_site_is_no_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     class Around(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -157,7 +157,13 @@ def test_a_way_around_the_last_site_is_no_chain() -> None:
 
     x = torch.randn(5, 90, generator=torch.Generator().manual_seed(3))
     assert last_slopes(rs.trace(network(), x)) is not None
-    assert last_slopes(rs.trace(Around(), x)) is None
+    around = Around()
+    assert last_slopes(rs.trace(around, x)) is None
+    assert (found := chain_of(around, x, 0.1)) is not None and found.last is None
+    both = [rs.local_complexity(around, x, sigma=0.1, generator=torch.Generator().manual_seed(0))]
+    monkeypatch.setattr(complexity, "dense_chain", lambda *_: None)
+    both.append(rs.local_complexity(around, x, sigma=0.1, generator=torch.Generator().manual_seed(0)))
+    assert both[0].per_point == pytest.approx(both[1].per_point, rel=1e-4)
     assert last_slopes(rs.trace(nn.Sequential(network(), nn.Softmax(1)), x, allow_smooth=True)) is None
 
 
