@@ -80,7 +80,7 @@ def test_a_machine_that_is_a_little_slower_makes_the_same_plan(monkeypatch: pyte
     net = rs.trace(image_network(), IMAGES[:1])
 
     def plan(seconds: float) -> Plan:
-        monkeypatch.setattr(plans, "_seconds", lambda function: seconds)
+        monkeypatch.setattr(plans, "busy_seconds", lambda *_: seconds)
         return planned(net, 500.0)
 
     times = [2 ** (k / 25) for k in range(-100, 100)]  # of a forward pass
@@ -94,11 +94,11 @@ def test_a_machine_that_is_a_little_slower_makes_the_same_plan(monkeypatch: pyte
 def test_a_pass_is_timed_on_one_thread_often_and_the_best_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     net, threads, many = rs.trace(image_network(), IMAGES[:1]), list[int](), torch.get_num_threads()
 
-    def seconds(function: object) -> float:
+    def seconds(*_: object) -> float:
         threads.append(torch.get_num_threads())
         return 100.0 if len(threads) % 5 else 1.0  # it mostly waits for others
 
-    monkeypatch.setattr(plans, "_seconds", seconds)
+    monkeypatch.setattr(plans, "busy_seconds", seconds)
     assert plans._seconds_a_pass(net, IMAGES) == plans._coarse(1 / 22)
     assert set(threads) == {1} and len(threads) > 5 and torch.get_num_threads() == many
 

@@ -1,9 +1,7 @@
 """What can be checked about cells, checked by other means than those that found them."""
 
 import sys
-import time
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +22,7 @@ from regionscope.geometry.line_cells import LineCells
 from regionscope.geometry.plane_cells import PlaneCells, plane_cells
 from regionscope.geometry.planes import Plane
 from regionscope.geometry.predicates import EPS, SAFETY
+from regionscope.machine import busy_seconds
 from regionscope.progress import tqdm
 from regionscope.tables import Facts
 from regionscope.tracing.given import points_kept_at_once
@@ -188,16 +187,9 @@ def certificate_cost(net: Network, plane: Plane, found: Forecast, *, up_to_layer
         share *= 1 if cells is None else LARGER
         part = Plane(plane.origin, plane.axes, np.sqrt(min(share, 1.0)) * plane.domain, plane.anchors)
         cells = plane_cells(net, part, up_to_layer=up_to_layer, memory=sys.maxsize)  # little of that is taken
-    seconds = _seconds_of(lambda: (wrong_inside(cells, net), _wrong_across(cells, net), _wrong_outputs(cells, net)))
-    exactly = _seconds_of(lambda: wrong_exactly(cells, net, np.arange(1)))
+    seconds = busy_seconds(lambda: (wrong_inside(cells, net), _wrong_across(cells, net), _wrong_outputs(cells, net)))
+    exactly = busy_seconds(lambda: wrong_exactly(cells, net, np.arange(1)))
     return CertificateCost(seconds / len(cells), exactly * min(SAMPLE, found.cells))
-
-
-def _seconds_of(work: Callable[[], object]) -> float:
-    """How long it takes, without the time of others."""
-    start, busy = time.perf_counter(), time.process_time()
-    work()
-    return min(time.perf_counter() - start, time.process_time() - busy)
 
 
 def line_certificate(

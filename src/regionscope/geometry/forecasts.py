@@ -14,7 +14,6 @@ wide networks, in which many vertices share rows, from one larger square, which 
 import logging
 import shutil
 import tempfile
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -26,7 +25,7 @@ from regionscope.geometry.complexes import TooManyCells
 from regionscope.geometry.planes import SQUARE, Plane, Planes
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import in_rows
-from regionscope.machine import bytes_in_words
+from regionscope.machine import busy_seconds, bytes_in_words
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats
 
@@ -113,7 +112,7 @@ def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None) -> F
     extent = float(np.ptp(plane.domain, axis=0).max())
     _log.info("a plane of side %.3g is estimated from small squares", extent)
     cut = partial(_Squares.cut, net, plane, up_to_layer, np.random.default_rng(SEED))
-    box = _Box(plane.domain.min(axis=0), np.ptp(plane.domain, axis=0))
+    whole = box = _Box(plane.domain.min(axis=0), np.ptp(plane.domain, axis=0))
     first, outer = _suited(cut, box, FINEST, ring=box.inner.within(plane.domain))
     strata = [outer]
     while strata[-1].ring:
@@ -122,7 +121,7 @@ def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None) -> F
     each = outer.seconds_a_vertex(first)
     if in_rows(net) and 0 < (inside := float(outer.vertices.mean())) < IN_A_BLOCK:
         larger = min(np.sqrt(IN_A_BLOCK / inside) * outer.size.max(), extent)
-        block = cut(_Box(plane.domain.min(axis=0), np.ptp(plane.domain, axis=0)), round(extent / larger), fields=1)
+        block = cut(whole, round(extent / larger), fields=1)
         each = min(each, block.seconds / block.evaluated)
     return _whole(plane, strata, 0 if up_to_layer else int(np.prod(net.output_shape)), each)
 
@@ -175,14 +174,13 @@ class _Cut(Protocol):
 
 @dataclass(frozen=True)
 class _Squares:
-    """Of small squares: how many boundaries end on each rim, what is added inside, vertices, and seconds."""
+    """Of small squares: how many boundaries end on their sides, what is added inside, vertices, and seconds."""
 
     size: Floats  # (2,) of each
     area: float  # of what they are drawn from
     parts: int  # along the sides of a field, of which a square is one
     ring: bool  # whether they are drawn around the middle
     outward: Bools  # (n, 4) whether a side is the one towards the rim, in a field at the rim
-    ends: Floats  # (n,)
     side_ends: Floats  # (n, 4) by side: below, right, above, left
     inside: Floats  # (n,) cells that vertices inside add
     vertices: Floats  # (n,) inside
@@ -206,19 +204,24 @@ class _Squares:
         whole = min(plane.area, float(box.size.prod()))
         area = whole - float(box.inner.size.prod()) if ring else whole
         origins, axes = plane.points(centres).flatten(1), Planes.of(plane).axes.expand(len(centres), -1, -1)
-        start, busy = time.perf_counter(), time.process_time()
         together = 1 if in_rows(net) else len(centres)  # rows are those of one plane
         counts = list[_Counts]()
-        for o, a in zip(origins.split(together), axes.split(together), strict=True):
-            planes = Planes(o, a, size / 2 * SQUARE)
-            made, _ = subdivide(net, planes, max_cells=MOST, up_to_layer=up_to_layer, exactly=False)
-            counts.append(_counted(made))
-        seconds = min(time.perf_counter() - start, time.process_time() - busy)  # not the time of others
+
+        def count() -> None:
+            for o, a in zip(origins.split(together), axes.split(together), strict=True):
+                planes = Planes(o, a, size / 2 * SQUARE)
+                made, _ = subdivide(net, planes, max_cells=MOST, up_to_layer=up_to_layer, exactly=False)
+                counts.append(_counted(made))
+
+        seconds = busy_seconds(count)
         sides, inside, vertices = (np.concatenate([found[k] for found in counts]) for k in range(3))
         evaluated = sum(found[3] for found in counts)
-        return _Squares(
-            size, area, parts, ring, outward, sides.sum(axis=1), sides, inside, vertices, evaluated, seconds
-        )
+        return _Squares(size, area, parts, ring, outward, sides, inside, vertices, evaluated, seconds)
+
+    @property
+    def ends(self) -> Floats:
+        """How many boundaries end on each rim, (n,)."""
+        return np.asarray(self.side_ends.sum(axis=1))
 
     @property
     def density(self) -> float:

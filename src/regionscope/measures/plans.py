@@ -2,14 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regionscope.machine import threads_for
+from regionscope.machine import busy_seconds, threads_for
 from regionscope.measures.costs import bounds_effort
 from regionscope.measures.directions import affine_width
 from regionscope.measures.routes import dense
@@ -276,21 +276,18 @@ def _seconds_a_pass(net: Network, points: Tensor) -> float:
     then, and are rarely twice as fast at so few points.
     """
     x = points[: min(max(4, TIMED // max(1, net.units)), 256)]
+
+    def once() -> float:
+        return float(net.outputs(x).sum())
+
     with threads_for(0):
-        net.outputs(x)  # the first is slower
-        times = [_seconds(lambda: float(net.outputs(x).sum()))]
+        once()  # the first is slower
+        times = [busy_seconds(once, time.thread_time)]
         for _ in range(min(MOST_TIMES, max(FEWEST_TIMES, int(TIMING / max(times[0], 1e-9))))):
-            times.append(_seconds(lambda: float(net.outputs(x).sum())))
+            times.append(busy_seconds(once, time.thread_time))
     return _coarse(min(times) / len(x))
 
 
 def _coarse(seconds: float) -> float:
     """The next larger power of two; none is shorter than a nanosecond."""
     return float(2.0 ** math.ceil(math.log2(max(seconds, 1e-9))))
-
-
-def _seconds(function: Callable[[], object]) -> float:
-    """How long something takes, without the time in which this thread has to wait for others."""
-    start, busy = time.perf_counter(), time.thread_time()
-    function()
-    return min(time.perf_counter() - start, time.thread_time() - busy)
