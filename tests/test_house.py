@@ -52,7 +52,7 @@ HOUSE = {
     " registry page",
     "app": "problems cache library windows payload rasters viewer summaries pictures questions live security server"
     " page widget",
-    "cli": "output models places checkpoints explorer runs experiments commands __init__",
+    "cli": "output models places checkpoints regions measures bounds explorer runs experiments commands __init__",
 }
 ORDER = [f"{room}.{file}" for room, files in HOUSE.items() for file in files.split() or [""]]
 # above what they take, and imported by it when they are asked for

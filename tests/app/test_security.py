@@ -20,7 +20,8 @@ from regionscope.app.live import Watch
 from regionscope.app.security import Guard
 from regionscope.app.server import Address, bound_socket, explorer, new_server
 from regionscope.app.viewer import Viewer
-from regionscope.cli.explorer import NO_MODEL, run_exhibit
+from regionscope.cli.explorer import run_exhibit
+from regionscope.cli.models import TOLD_BY_FILE
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +157,7 @@ def test_folders_with_one_name_are_told_apart(tmp_path: Path) -> None:
     folders = [tmp_path / place / "runs" for place in "abc"]
     for folder in folders:
         rs.Run.create(folder, {}).close()
-    library = Library(folders, partial(run_exhibit, NO_MODEL, None, None))
+    library = Library(folders, partial(run_exhibit, TOLD_BY_FILE, None, None))
     found = {name: exhibit.run.path for name, exhibit in library.exhibits().items() if exhibit.run is not None}
     assert found == dict(zip(("runs", "runs~2", "runs~3"), folders, strict=True))
 

@@ -27,7 +27,8 @@ from regionscope.app.server import Address, bound_socket, explorer, new_server
 from regionscope.app.summaries import curves
 from regionscope.app.viewer import Viewer
 from regionscope.app.windows import Window
-from regionscope.cli.explorer import NO_MODEL, run_exhibit, view, write_page
+from regionscope.cli.explorer import run_exhibit, view, write_page
+from regionscope.cli.models import TOLD_BY_FILE
 from regionscope.training.checkpoints import Architecture
 
 
@@ -110,7 +111,7 @@ def test_what_nobody_waits_for_is_stopped(slow: Slow, url: str) -> None:
 
 def test_a_run_becomes_one_file_with_all_that_was_recorded(folder: Path, page: Path) -> None:
     run = rs.Run.open(folder / "one")
-    html = exported_page(run_exhibit(NO_MODEL, None, None, "one", run), static=page)
+    html = exported_page(run_exhibit(TOLD_BY_FILE, None, None, "one", run), static=page)
     assert "src=" not in html and "href=" not in html and html.count("</script>") == 2
     stored = re.search(r'<script type="application/json" id="regionscope-answers">(.*?)</script>', html)
     assert stored is not None
@@ -141,7 +142,7 @@ def test_a_first_look_has_everything_ready_for_the_page(slow: Slow) -> None:
 
 
 def test_a_page_that_is_not_built_is_an_error(folder: Path, tmp_path: Path) -> None:
-    exhibit = run_exhibit(NO_MODEL, None, None, "one", rs.Run.open(folder / "one"))
+    exhibit = run_exhibit(TOLD_BY_FILE, None, None, "one", rs.Run.open(folder / "one"))
     with pytest.raises(ValueError, match="make web"):
         exported_page(exhibit, static=tmp_path)
     (tmp_path / "index.html").write_text('<html><head><script type="module" src="./assets/gone.js"></script></head>')
@@ -154,7 +155,7 @@ def test_a_run_without_a_model_shows_what_it_recorded(tmp_path: Path) -> None:
     plane = rs.Plane.coordinates(torch.zeros(2))
     with rs.Monitor(model, {"train": torch.randn(5, 2)}, run=tmp_path / "run", planes={"all": plane}) as monitor:
         monitor(0)
-    exhibit = run_exhibit(NO_MODEL, None, None, "run", rs.Run.open(tmp_path / "run"))
+    exhibit = run_exhibit(TOLD_BY_FILE, None, None, "run", rs.Run.open(tmp_path / "run"))
     viewer = Viewer(Library([], lambda name, run: exhibit, [exhibit]))
     header, arrays = read_block(viewer.cells(exhibit, 0, "recorded:all", None, 1000, lambda: None))
     cells = rs.plane_cells(model, plane)
@@ -171,7 +172,7 @@ def test_a_plane_that_one_step_has_is_not_shown_at_another(tmp_path: Path) -> No
     run, cells = rs.Run.create(tmp_path / "run", {}), rs.plane_cells(nn.ReLU(), rs.Plane.coordinates(torch.zeros(2)))
     run.record(rs.Record(0, {}, {}), planes={"first": cells})
     run.record(rs.Record(1, {}, {"train": {"own": {"values": [1, 2]}}}), planes={})
-    exhibit = run_exhibit(NO_MODEL, None, None, "run", run)
+    exhibit = run_exhibit(TOLD_BY_FILE, None, None, "run", run)
     viewer = Viewer(Library([], lambda name, run: exhibit, [exhibit]))
     assert viewer.plane_names(exhibit) == {"recorded:first": [0]}
     with pytest.raises(Problem, match="run has no plane 'first' at step 1"):
@@ -233,7 +234,7 @@ def test_points_of_ones_own_take_the_place_of_those_of_the_training(
 def test_images_of_other_data_than_a_run_was_trained_on_are_not_shown(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exhibit = run_exhibit(NO_MODEL, None, None, "one", rs.Run.open(folder / "one"))
+    exhibit = run_exhibit(TOLD_BY_FILE, None, None, "one", rs.Run.open(folder / "one"))
     assert exhibit.images is not None and len(exhibit.images().points) == 60
     monkeypatch.setattr("regionscope.cli.explorer.digest", lambda data: "another")
     with pytest.raises(ValueError, match="mnist-sample is not what one was trained on: its images are not shown"):

@@ -10,7 +10,8 @@ import regionscope as rs
 from regionscope.app.library import Library
 from regionscope.app.server import Address, explorer
 from regionscope.app.viewer import Viewer
-from regionscope.cli.explorer import NO_MODEL, run_exhibit
+from regionscope.cli.explorer import run_exhibit
+from regionscope.cli.models import TOLD_BY_FILE
 
 ADDRESS = Address(8123, "the-token")
 OWN = {"authorization": f"Bearer {ADDRESS.token}"}
@@ -26,7 +27,7 @@ def small_runs(folder: Path) -> Path:
 
 
 def viewer_of(folder: Path, **options: Any) -> Viewer:
-    return Viewer(Library([folder], partial(run_exhibit, NO_MODEL, None, None)), **options)
+    return Viewer(Library([folder], partial(run_exhibit, TOLD_BY_FILE, None, None)), **options)
 
 
 def client_of(viewer: Viewer, *, static: Path, headers: dict[str, str] = OWN, **options: Any) -> TestClient:

@@ -17,7 +17,7 @@ from cases import CASES, Case, case, mlp
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.cli import checkpoints as command
+from regionscope.cli import bounds as command
 from regionscope.measures.table import BOUNDS_DEFAULTS
 from regionscope.results import joint_estimate
 

@@ -16,7 +16,9 @@ import regionscope as rs
 from regionscope.cli.output import SPOKEN, Spoken
 
 COMMANDS = {  # by the file that holds them, which is imported when one of them is asked for
-    "checkpoints": ("regions", "measure", "bounds"),
+    "regions": ("regions",),
+    "measures": ("measure",),
+    "bounds": ("bounds",),
     "runs": ("train", "resume", "status", "report", "compare", "export", "demo"),
     "explorer": ("view",),
     "experiments": ("reproduce",),

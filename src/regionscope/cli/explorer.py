@@ -15,7 +15,7 @@ from regionscope.app.page import exported_page
 from regionscope.app.questions import first_look
 from regionscope.app.server import Address, bound_socket, serve
 from regionscope.app.viewer import Viewer
-from regionscope.cli.models import Given
+from regionscope.cli.models import TOLD_BY_FILE, Given
 from regionscope.cli.output import SPOKEN, Output, Spoken, prints_aside
 from regionscope.cli.places import check_points_files, chosen_plane, chosen_points, run_folders
 from regionscope.files import write_text
@@ -23,7 +23,6 @@ from regionscope.runs.run import Run
 from regionscope.training.config import digest, training_data
 from regionscope.training.loop import run_config
 
-NO_MODEL = Given()
 PATIENCE = 10.0  # seconds
 NOT_TOLD = "the run does not say what its network is: give --model path/to/file.py:function or package.module:function"
 
@@ -31,7 +30,7 @@ NOT_TOLD = "the run does not say what its network is: give --model path/to/file.
 def view(
     paths: tuple[Path, ...] = (),
     *,
-    given: Annotated[Given, cyclopts.Parameter(name="*")] = NO_MODEL,
+    given: Annotated[Given, cyclopts.Parameter(name="*")] = TOLD_BY_FILE,
     weights: Path | None = None,
     points: Path | None = None,
     labels: Path | None = None,
@@ -85,7 +84,7 @@ def view(
 def write_page(path: Path, out: Path) -> None:
     """Write a run as one HTML file that opens without a server."""
     run = Run.open(path)
-    write_text(out, exported_page(run_exhibit(NO_MODEL, None, None, path.resolve().name, run)))
+    write_text(out, exported_page(run_exhibit(TOLD_BY_FILE, None, None, path.resolve().name, run)))
 
 
 def _say_address(output: Output, no_browser: bool, address: Address) -> None:
@@ -120,7 +119,7 @@ def _given_exhibit(weights: Path, given: Given, points: Path | None, labels: Pat
 def run_exhibit(given: Given, points: Path | None, labels: Path | None, name: str, run: Run) -> Exhibit:
     """A run, with its network and its data as far as they are known."""
     told = "architecture" in run.config
-    model = NO_MODEL if told else given
+    model = TOLD_BY_FILE if told else given
     known = told or given.model is not None
 
     def network_at(step: int) -> torch.nn.Module:

@@ -89,6 +89,9 @@ class Given:
             raise ValueError(f"--model {self.model} failed: {type(error).__name__}: {error}") from error
 
 
+TOLD_BY_FILE = Given()  # if the command line says nothing
+
+
 def value_of(text: str) -> Any:
     """As the shell gives it: numbers, true, false, null and lists as JSON writes them, all else as text."""
     try:
