@@ -39,7 +39,7 @@ HOUSE = {
     "integrations": "__init__ loggers torchmetrics watching lightning transformers",
     "checkpoints": "",
     "engines": "tasks local clusters __init__",
-    "experiments": "settings findings verdicts lab experiment watching pictures length_maps"
+    "experiments": "settings findings verdicts lab experiment curves pictures length_maps"
     # LC
     " lc_mnist lc_gaussians lc_bunny lc_bounds lc_shallow"
     # HR

@@ -13,8 +13,8 @@ import pytest
 from processes import forked
 
 from regionscope.engines.tasks import TasksFailed
+from regionscope.experiments.curves import curve_of, measurement_at_records, recorded_curve
 from regionscope.experiments.lab import Lab, Measurement, _measure, _train
-from regionscope.experiments.watching import curve_of, recorded_curve, watching
 from regionscope.runs.run import Run, runs_in
 from regionscope.training import loop
 from regionscope.training.config import Training
@@ -59,7 +59,7 @@ def test_a_task_that_another_process_did_meanwhile_does_nothing(tmp_path: Path) 
 
 def test_what_cannot_be_measured_at_a_record_is_named(tmp_path: Path) -> None:
     training = replace(SMALL, activation="gelu", steps=2, records=2, measures=())
-    wanted = watching(training, {"local_region_count": {"radius": 0.1}}, probes=("train",), points=2)
+    wanted = measurement_at_records(training, {"local_region_count": {"radius": 0.1}}, probes=("train",), points=2)
     lab = Lab(tmp_path)
     lab.runs([training])
     with pytest.raises(TasksFailed, match=r"train/local_region_count could not be measured at step 0 of .*smooth|gelu"):
@@ -82,7 +82,7 @@ def test_a_training_is_shared_and_measures_can_be_taken_afterwards(
     run = lab.run(SMALL)
     monkeypatch.setattr(loop, "_take_step", None)  # nothing is trained any more
     assert lab.run(SMALL).path == run.path and len(runs_in(tmp_path)) == 1
-    found = lab.measured([watching(SMALL, {"total_variation": {}}, probes=("train", "test"), points=5)])
+    found = lab.measured([measurement_at_records(SMALL, {"total_variation": {}}, probes=("train", "test"), points=5)])
     for column in ("train/total_variation", "test/total_variation"):
         assert np.allclose(curve_of(found, column).runs[0], run.curve(column)[1], rtol=1e-5)
     assert recorded_curve(lab, [SMALL], "test_accuracy").runs[0] == pytest.approx(run.curve("test_accuracy")[1])

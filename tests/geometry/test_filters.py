@@ -86,7 +86,7 @@ def doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def both(doubtful: None, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Signs, Signs]]:
     """The signs that float64 proves, and those of exact arithmetic."""
-    found, signs, settled = list[tuple[Signs, Signs]](), Filter.signs, Judge._settled
+    found, signs, settled = list[tuple[Signs, Signs]](), Filter.signs, Judge._settled_signs
     proved = list[Signs]()
 
     def nothing(self: Filter, maps: CellMaps, meetings: Meetings, target: Forms) -> Signs:
@@ -98,7 +98,7 @@ def both(doubtful: None, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Signs, S
         return found[-1][1]
 
     monkeypatch.setattr(Filter, "signs", nothing)
-    monkeypatch.setattr(Judge, "_settled", all_of_them)
+    monkeypatch.setattr(Judge, "_settled_signs", all_of_them)
     return found
 
 

@@ -131,10 +131,10 @@ def test_a_forecast_tells_the_time_of_the_certificate() -> None:
     net = exact(rs.trace(model, plane.origin[None].float()))
     alone = forecast(net, plane)
     cost = certificate_cost(net, plane, alone)
-    found = cost.added(alone)
+    found = cost.added_to(alone)
     assert cost.each > 0 and cost.exactly > 0 and alone.certificate_seconds == 0
     assert found.certificate_seconds == cost.each * found.cells + cost.exactly
-    assert str(CertificateCost(0.0, 7.0).added(alone)) == f"{alone} and 7 s to certify"
+    assert str(CertificateCost(0.0, 7.0).added_to(alone)) == f"{alone} and 7 s to certify"
     assert certificate_cost(net, plane, alone, up_to_layer=1).each > 0  # without outputs
 
 

@@ -243,7 +243,7 @@ def test_what_a_plan_leaves_out_is_not_watched_and_functions_of_the_user_are() -
     watched = Watched.of({"x": torch.rand(5, 4)}, measures, {}, 0)
     planned = {"points": 3, "chosen": {"points": 3, "eps": 0.5}}
     plan = {"measures": {"total_variation": {"points": 0, "chosen": {}}, "local_rank": planned, "own": planned}}
-    followed = watched.following(plan).measures
+    followed = watched.as_planned(plan).measures
     assert followed["own"] is len and "total_variation" not in followed
     local_rank = followed["local_rank"]
     assert isinstance(local_rank, Mapping)

@@ -24,8 +24,8 @@ def test_without_a_terminal_there_is_a_line_every_so_often(
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)
     with Progress(10, 40, shown=True) as shown:
-        shown.measuring("measuring local_rank at train")
-        shown.measuring("measuring local_rank at test")  # too soon after the first
+        shown.tell("measuring local_rank at train")
+        shown.tell("measuring local_rank at test")  # too soon after the first
         clock.now += 60  # what the first record takes says nothing of the steps
         for _ in range(4):
             clock.now += 4
@@ -40,7 +40,7 @@ def test_without_a_terminal_there_is_a_line_every_so_often(
 
 def test_what_must_be_read_now_is_said_and_nothing_else_if_it_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(0, 5, shown=False) as hidden:
-        hidden.measuring("measuring local_rank at train")
+        hidden.tell("measuring local_rank at train")
         hidden.step(1.0, {})
         hidden.say(f"finishing step {hidden.current}, once more to stop now")
     assert capsys.readouterr().err == "finishing step 1, once more to stop now\n"
@@ -51,7 +51,7 @@ def test_on_a_terminal_a_bar_says_what_is_measured_and_the_last_scores(monkeypat
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", terminal)
     with Progress(0, 5, shown=True) as shown:
-        shown.measuring("measuring local_rank at train")
+        shown.tell("measuring local_rank at train")
         assert terminal.getvalue().splitlines()[-1].split("\r")[-1].startswith("measuring local_rank at train:   0%")
         shown.step(0.25, {"train_accuracy": 0.5})
         shown.say("finishing step 1, once more to stop now")

@@ -95,12 +95,12 @@ class Library:
                     name = _free(folder.name if place == Path() else f"{folder.name}/{place.as_posix()}", taken)
                     key = (file.parent, version)
                     known = self._found.get(key)
-                    yield key, known if known is not None and known.id == name else self._opened(folder, key, name)
+                    yield key, known if known is not None and known.id == name else self._exhibit(folder, key, name)
                 except (OSError, ValueError, KeyError, Problem):  # gone, half removed, damaged, or elsewhere
                     continue
                 taken.add(name)
 
-    def _opened(self, folder: Path, key: tuple[Path, int], name: str) -> Exhibit:
+    def _exhibit(self, folder: Path, key: tuple[Path, int], name: str) -> Exhibit:
         path, version = key
         check_inside(folder, [path / "run.json"])
         found = self._describe(name, Run.open(path))

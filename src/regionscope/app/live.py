@@ -52,10 +52,10 @@ class Watch:
 
 def _signature(exhibit: Exhibit) -> Any:
     """What changes when a run does."""
-    return exhibit.version, [_changed(file) for file in exhibit.run.files()] if exhibit.run is not None else None
+    return exhibit.version, [_time_of_change(file) for file in exhibit.run.files()] if exhibit.run is not None else None
 
 
-def _changed(file: Path) -> int | None:
+def _time_of_change(file: Path) -> int | None:
     try:
         return file.stat().st_mtime_ns
     except OSError:

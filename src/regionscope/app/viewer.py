@@ -76,7 +76,7 @@ class Viewer:
         if kind == "given" and rest in exhibit.planes:
             return exhibit.planes[rest]
         if kind == "recorded" and (steps := self.plane_names(exhibit).get(name)):
-            return self._recorded(exhibit, steps[0], rest).plane
+            return self._recorded_cells(exhibit, steps[0], rest).plane
         if name == "coordinates" and self._is_planar(exhibit):
             return _whole_plane(self.images(exhibit))
         if kind == "through" and (images := self.images(exhibit)) is not None:
@@ -122,11 +122,11 @@ class Viewer:
         began = time.perf_counter()
         recorded = exhibit.model is None
         plane = self.plane(exhibit, name)
-        seen = _checked(window, plane)
+        seen = _checked_window(window, plane)
         if recorded:
             if window is not None and window != Window.of(plane):
                 raise Problem("refused", f"{exhibit.id} has this plane as it was recorded only: {exhibit.reason}")
-            cells = self._recorded(exhibit, step, name.removeprefix("recorded:"))
+            cells = self._recorded_cells(exhibit, step, name.removeprefix("recorded:"))
         else:
             net = self.network(exhibit, step, plane)
             try:
@@ -143,7 +143,7 @@ class Viewer:
         self, exhibit: Exhibit, step: int, name: str, window: Window | None, sigma: float, check: Check
     ) -> bytes:
         began, plane = time.perf_counter(), self.plane(exhibit, name)
-        seen, net = _checked(window, plane), self.network(exhibit, step, plane)
+        seen, net = _checked_window(window, plane), self.network(exhibit, step, plane)
         arrays = complexity_raster(net, plane, seen, sigma, check)
         header = _raster_header("local_complexity", f"local complexity density, noise {sigma:g}", arrays, None)
         return self._block(exhibit, step, name, seen, header, arrays, net.output_shape, began)
@@ -181,7 +181,7 @@ class Viewer:
             shape = images.points.shape[1:]
         return shape is not None and prod(shape) == 2
 
-    def _recorded(self, exhibit: Exhibit, step: int, name: str) -> PlaneCells:
+    def _recorded_cells(self, exhibit: Exhibit, step: int, name: str) -> PlaneCells:
         run = self.library.check(exhibit, step)
         if name not in run.planes(step):
             raise Problem("unknown", f"{exhibit.id} has no plane {name[:80]!r} at step {step}")
@@ -203,7 +203,7 @@ def _class_names(images: Images | None, outputs: int) -> list[str]:
     return list(known) if len(known) == outputs else [str(k) for k in range(outputs)]
 
 
-def _checked(window: Window | None, plane: Plane) -> Window:
+def _checked_window(window: Window | None, plane: Plane) -> Window:
     """The window, or the whole plane; a problem if it cannot be looked through."""
     if window is None:
         return Window.of(plane)

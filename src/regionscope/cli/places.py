@@ -116,7 +116,7 @@ def fitting_plane(
     net, part = exact(as_network(network, plane.origin[None])), plane
     whole = forecast(net, plane, up_to_layer=up_to_layer)
     cost = certificate_cost(net, plane, whole, up_to_layer=up_to_layer) if certificate else CertificateCost(0.0, 0.0)
-    whole = found = cost.added(whole)
+    whole = found = cost.added_to(whole)
     left = max(seconds - cost.exactly, TO_SHARE * seconds)
     for _ in range(ROUNDS):
         growing = found.seconds + cost.each * found.cells
@@ -124,7 +124,7 @@ def fitting_plane(
         if spare >= 1:
             break
         part = Plane(plane.origin, plane.axes, CAUTION * max(math.sqrt(spare), LEAST) * part.domain, plane.anchors)
-        found = cost.added(forecast(net, part, up_to_layer=up_to_layer))
+        found = cost.added_to(forecast(net, part, up_to_layer=up_to_layer))
     return part, found, whole
 
 
@@ -133,7 +133,7 @@ def plane_forecast(network: nn.Module, plane: Plane, *, up_to_layer: int | None,
     """About what a plane has, and takes, with a certificate or without."""
     net = exact(as_network(network, plane.origin[None]))
     found = forecast(net, plane, up_to_layer=up_to_layer)
-    return certificate_cost(net, plane, found, up_to_layer=up_to_layer).added(found) if certificate else found
+    return certificate_cost(net, plane, found, up_to_layer=up_to_layer).added_to(found) if certificate else found
 
 
 def run_folders(paths: Sequence[Path]) -> list[Path]:

@@ -50,11 +50,11 @@ def contents(file: DataFile, root: Path) -> bytes:
     for path in (root / file.path, root / f"{file.path}.gz"):
         if path.is_file():
             _log.info("reading %s", path)
-            return checked(_unpacked(path), file, path)
+            return _checked_bytes(_unpacked(path), file, path)
     path = _downloaded(file, root)
     if not path.name.endswith(".tar.gz"):
-        return checked(_unpacked(path), file, path)
-    data = checked(_member(path, file.path), file, path)
+        return _checked_bytes(_unpacked(path), file, path)
+    data = _checked_bytes(_member(path, file.path), file, path)
     make_folder((root / file.path).parent)
     write_whole(root / file.path, data)
     return data
@@ -78,7 +78,7 @@ def _member(archive: Path, name: str) -> bytes:
         return file.read(LARGEST)
 
 
-def checked(data: bytes, file: DataFile, path: Path) -> bytes:
+def _checked_bytes(data: bytes, file: DataFile, path: Path) -> bytes:
     """What was read from a path, if it is what the file holds; otherwise an error."""
     found = sha256(data).hexdigest()
     if found != file.sha256:

@@ -90,7 +90,7 @@ def dataset(
     test = _subset(data.test, test_size, "test_size", seed)
     if label_noise:
         train = train[0], _noisy_labels(train[1], label_noise, data, seed)
-    return replace(data, train=shaped(train, flat, normalise), test=shaped(test, flat, normalise))
+    return replace(data, train=_shaped_split(train, flat, normalise), test=_shaped_split(test, flat, normalise))
 
 
 def _subset(split: Split, size: int | None, option: str, seed: int, *, replacement: bool = False) -> Split:
@@ -114,7 +114,7 @@ def _noisy_labels(labels: Tensor, share: float, data: Dataset, seed: int) -> Ten
     return labels.index_put((chosen,), torch.from_numpy(draws.integers(len(data.classes), size=len(chosen))))
 
 
-def shaped(split: Split, flat: bool = False, normalise: tuple[float, float] | None = None) -> Split:
+def _shaped_split(split: Split, flat: bool = False, normalise: tuple[float, float] | None = None) -> Split:
     """Inputs as floats, bytes as those in [0, 1], then normalised and made vectors if asked for; and their targets."""
     x, y = split
     x = x.float() / 255 if x.dtype == torch.uint8 else x
@@ -137,7 +137,7 @@ def mnist_sample(split: str = "train") -> Split:
         np.load(file, allow_pickle=False) as data,
     ):
         images, labels = data[f"{split}_images"], data[f"{split}_labels"]
-    return shaped(_byte_split(images[:, None], labels))
+    return _shaped_split(_byte_split(images[:, None], labels))
 
 
 def _byte_split(images: np.ndarray, labels: np.ndarray) -> Split:

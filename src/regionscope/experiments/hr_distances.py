@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from regionscope.datasets.sets import Dataset
+from regionscope.experiments.curves import recorded_curve
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.hr_lines import HaninSettings, epochs_at, hanin_trainings, turns_around
@@ -23,7 +24,6 @@ from regionscope.experiments.verdicts import (
     untested,
     within,
 )
-from regionscope.experiments.watching import recorded_curve
 from regionscope.measures.distance import boundary_distance
 from regionscope.training.config import Training, training_data
 from regionscope.training.loop import run_model

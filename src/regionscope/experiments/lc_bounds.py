@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from regionscope.experiments.curves import curve_of, measurement_at_records
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
@@ -32,7 +33,6 @@ from regionscope.experiments.verdicts import (
     rises_after,
     untested,
 )
-from regionscope.experiments.watching import curve_of, watching
 from regionscope.inequalities.chains import products
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.variation import total_variation
@@ -151,7 +151,7 @@ def _width_trainings(settings: WidthSettings) -> list[Training]:
 
 
 def _good(settings: WidthSettings, training: Training) -> Measurement:
-    return watching(training, {"good_units": {}}, probes=("test",), points=settings.points)
+    return measurement_at_records(training, {"good_units": {}}, probes=("test",), points=settings.points)
 
 
 def _good_measurements(settings: WidthSettings) -> list[Measurement]:

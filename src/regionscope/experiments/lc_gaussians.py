@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from regionscope.experiments.curves import curve_of, measurement_at_records
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.lc_mnist import DROP, EPS
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, correlates, drops_late, ends_early, reported, untested
-from regionscope.experiments.watching import curve_of, watching
 from regionscope.training.config import Training
 from regionscope.types import Floats
 
@@ -58,7 +58,7 @@ def _measurements(settings: GaussianSettings) -> list[Measurement]:
         "local_complexity": {"sigma": settings.sigma, "draws": settings.draws, "method": "auto"},
         "local_rank": {"eps": EPS, "points": settings.rank_points},
     }
-    return [watching(t, measures, probes=("test",), points=settings.points) for t in _trainings(settings)]
+    return [measurement_at_records(t, measures, probes=("test",), points=settings.points) for t in _trainings(settings)]
 
 
 def _evidence(settings: GaussianSettings, lab: Lab) -> Evidence:

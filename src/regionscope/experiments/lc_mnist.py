@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from regionscope.experiments.curves import curve_of, measurement_at_records, recorded_curve
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
@@ -19,7 +20,6 @@ from regionscope.experiments.verdicts import (
     rises_late,
     untested,
 )
-from regionscope.experiments.watching import curve_of, recorded_curve, watching
 from regionscope.training.config import Training
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def watched_digits(settings: DigitSettings, training: Training) -> Measurement:
     measures = {"local_complexity": complexity_options(settings), "total_variation": {}, "robust_accuracy": attack}
     if settings.rank_points:
         measures["local_rank"] = {"eps": EPS, "points": settings.rank_points}
-    return watching(training, measures, probes=("test",), points=settings.points)
+    return measurement_at_records(training, measures, probes=("test",), points=settings.points)
 
 
 def _measurements(settings: DigitSettings) -> list[Measurement]:

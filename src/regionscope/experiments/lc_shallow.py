@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.cluster.vq import kmeans2
 from scipy.spatial.distance import cdist
 
+from regionscope.experiments.curves import curve_of, measurement_at_records
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
@@ -19,7 +20,6 @@ from regionscope.experiments.lc_mnist import DROP, SMOKE, DigitSettings, Variant
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.settings import settings_from_plain
 from regionscope.experiments.verdicts import at_least, drops_late, ends_early, monotone, reported, untested
-from regionscope.experiments.watching import curve_of, watching
 from regionscope.integrations import extra
 from regionscope.training.config import Training
 from regionscope.training.loop import run_model
@@ -38,7 +38,7 @@ Embedding = Literal["umap", "pca"]
 
 def _complexity(settings: DigitSettings, training: Training) -> Measurement:
     measures = {"local_complexity": complexity_options(settings)}
-    return watching(training, measures, probes=("test",), points=settings.points)
+    return measurement_at_records(training, measures, probes=("test",), points=settings.points)
 
 
 # figure 11

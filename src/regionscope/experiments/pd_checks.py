@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from regionscope.experiments.curves import curve_of, measurement_at_records
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
@@ -21,7 +22,6 @@ from regionscope.experiments.pd_mnist import (
 )
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_most, correlates, falls_again, monotone, reported, rises_after
-from regionscope.experiments.watching import curve_of, watching
 from regionscope.measures.crossings import boundary_crossings
 from regionscope.training.models import new_network
 
@@ -40,7 +40,10 @@ KINDS = {"crossings": "boundary_crossings", "regions": "local_region_count"}
 
 def _measurements_at(settings: PartitionSettings, radius: float) -> list[Measurement]:
     measures = {KINDS["crossings"]: {"radius": radius, "directions": DIRECTIONS}, KINDS["regions"]: {"radius": radius}}
-    return [watching(t, measures, probes=("train",), points=settings.points) for t in partition_trainings(settings)]
+    return [
+        measurement_at_records(t, measures, probes=("train",), points=settings.points)
+        for t in partition_trainings(settings)
+    ]
 
 
 def _count_measurements(settings: PartitionSettings) -> list[Measurement]:

@@ -11,13 +11,13 @@ from PIL import Image
 
 from regionscope.datasets.files import MissingData, data_root
 from regionscope.disk import make_folder, whole_file, whole_folder
+from regionscope.experiments.curves import curve_of
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pd_images import RESNET, ImageSettings, image_crossings, image_trainings, smoke_images
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import falls_again, falls_first, reported, rises_after, untested
-from regionscope.experiments.watching import curve_of
 from regionscope.training.config import Training
 
 if TYPE_CHECKING:

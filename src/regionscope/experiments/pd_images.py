@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
+from regionscope.experiments.curves import curve_of, measurement_at_records, recorded_curve
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence
 from regionscope.experiments.lab import Lab, Measurement
@@ -23,7 +24,6 @@ from regionscope.experiments.verdicts import (
     second_descent,
     untested,
 )
-from regionscope.experiments.watching import curve_of, recorded_curve, watching
 from regionscope.training.config import Training
 from regionscope.types import Floats
 
@@ -112,7 +112,7 @@ def image_crossings(
 ) -> Measurement:
     """Crossings at every record, with one frame for all points that is kept over time."""
     options = {"radius": radius, "directions": DIRECTIONS[training.model]}
-    return watching(training, {"boundary_crossings": options}, probes=probes, points=points)
+    return measurement_at_records(training, {"boundary_crossings": options}, probes=probes, points=points)
 
 
 def image_measurements(settings: ImageSettings) -> list[Measurement]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from regionscope.experiments.curves import curve_of, measurement_at_records, recorded_curve
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
@@ -25,7 +26,6 @@ from regionscope.experiments.verdicts import (
     second_descent,
     untested,
 )
-from regionscope.experiments.watching import curve_of, recorded_curve, watching
 from regionscope.training.config import Training
 from regionscope.training.models import Activation
 from regionscope.types import Floats
@@ -103,7 +103,9 @@ def partition_trainings(settings: PartitionSettings) -> list[Training]:
 
 def _watched_crossings(settings: PartitionSettings, trainings: list[Training], radius: float) -> list[Measurement]:
     measures = {"boundary_crossings": {"radius": radius, "directions": DIRECTIONS}}
-    return [watching(t, measures, probes=tuple(PROBES.values()), points=settings.points) for t in trainings]
+    return [
+        measurement_at_records(t, measures, probes=tuple(PROBES.values()), points=settings.points) for t in trainings
+    ]
 
 
 def crossing_measurements(settings: PartitionSettings) -> list[Measurement]:

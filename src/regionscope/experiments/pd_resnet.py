@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regionscope.experiments.curves import curve_of
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab
 from regionscope.experiments.pd_images import (
@@ -29,7 +30,6 @@ from regionscope.experiments.pd_images import (
 )
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, at_most, each_run, reported, second_descent, untested
-from regionscope.experiments.watching import curve_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from regionscope.experiments.curves import curve_of, recorded_curve
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
@@ -20,7 +21,6 @@ from regionscope.experiments.lc_mnist import (
 )
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import drops_late, ends_early, reported, rises_late, untested
-from regionscope.experiments.watching import curve_of, recorded_curve
 from regionscope.experiments.x_runs import beyond_scales
 from regionscope.training.config import Training
 from regionscope.training.models import Activation

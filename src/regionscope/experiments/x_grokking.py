@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regionscope.experiments.curves import curve_of, recorded_curve
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, correlation, reported, untested
-from regionscope.experiments.watching import curve_of, recorded_curve
 from regionscope.experiments.x_runs import beyond_scales
 from regionscope.measures.complexity import local_complexity
 from regionscope.measures.crossings import boundary_crossings

@@ -8,11 +8,11 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from regionscope.experiments.curves import curve_of, recorded_curve
 from regionscope.experiments.findings import Check, Evidence, Findings
 from regionscope.experiments.lab import Lab
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, at_most, late_part, reported, untested
-from regionscope.experiments.watching import curve_of, recorded_curve
 from regionscope.experiments.x_runs import (
     RADIUS,
     SIGMA,

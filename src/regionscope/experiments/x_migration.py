@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regionscope.experiments.curves import recorded_curve
 from regionscope.experiments.experiment import Experiment
 from regionscope.experiments.findings import Check, Curve, Evidence, Findings
 from regionscope.experiments.lab import Lab, Measurement
 from regionscope.experiments.length_maps import middles_of_pieces
 from regionscope.experiments.pictures import draw_curves, panels
 from regionscope.experiments.verdicts import at_least, at_most
-from regionscope.experiments.watching import recorded_curve
 from regionscope.experiments.x_runs import (
     LAPTOP,
     SMOKE,
@@ -98,8 +98,8 @@ def distances_to_decision(cells: PlaneCells) -> tuple[Floats, Floats]:
     middles, owner = middles_of_pieces(ends, pieces)
     side = half * (2 * (np.arange(GRID) + 0.5) / GRID - 1)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    lengths = _binned(nearest_segment(middles, decision) / half, (length / pieces)[owner])
-    return lengths, _binned(nearest_segment(grid, decision) / half, np.full(len(grid), 4 * half**2 / len(grid)))
+    lengths = _binned_shares(nearest_segment(middles, decision) / half, (length / pieces)[owner])
+    return lengths, _binned_shares(nearest_segment(grid, decision) / half, np.full(len(grid), 4 * half**2 / len(grid)))
 
 
 def nearest_segment(points: Floats, segments: Floats) -> Floats:
@@ -116,7 +116,7 @@ def nearest_segment(points: Floats, segments: Floats) -> Floats:
     return nearest
 
 
-def _binned(distances: Floats, weights: Floats) -> Floats:
+def _binned_shares(distances: Floats, weights: Floats) -> Floats:
     bins = np.minimum((distances / EDGES[1]).astype(int), len(EDGES) - 1)
     return np.asarray(np.bincount(bins, weights, minlength=len(EDGES)), np.float64)
 

@@ -126,14 +126,14 @@ def _correlations_and_resamples(arrays: Mapping[str, Floats], outcome: str) -> t
     return found[0], found[1:]
 
 
-def _fitted(arrays: Mapping[str, Floats]) -> dict[str, Floats]:
+def _fitted_networks(arrays: Mapping[str, Floats]) -> dict[str, Floats]:
     """Those networks that have learned their training points."""
     return {name: array[arrays["train accuracy"] >= FITTED] for name, array in arrays.items()}
 
 
 def _checks(settings: PredictionSettings, evidence: Evidence) -> Sequence[Check]:
     """Local complexity predicts either outcome, and better than each of the others."""
-    arrays, checks = _fitted(evidence.arrays), []
+    arrays, checks = _fitted_networks(evidence.arrays), []
     count = len(arrays["train accuracy"])
     told = [reported("networks that fit their training points", [count])]
     if count < FEWEST:
@@ -158,7 +158,7 @@ def _checks(settings: PredictionSettings, evidence: Evidence) -> Sequence[Check]
 def _draw(findings: Findings) -> "Figure":
     """Rank correlations with their bootstrap intervals, and the judged measure against both outcomes."""
     whole = findings.evidence.arrays
-    arrays = _fitted(whole)
+    arrays = _fitted_networks(whole)
     figure, axes = panels(2, 2, height=2.6)
     for k, outcome in enumerate(OUTCOMES):
         rows = range(len(PREDICTORS))

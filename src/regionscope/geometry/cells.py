@@ -50,7 +50,7 @@ class Cells(Facts):
         return self.undecided == 0
 
     @property
-    def _standing(self) -> str:
+    def _certainty(self) -> str:
         """How sure the cells are, in a table."""
         return "yes" if self.exact else f"NO: {self.undecided:,} signs undecided"
 

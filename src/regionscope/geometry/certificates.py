@@ -147,7 +147,7 @@ def certificate(
         cells=len(cells),
         area_error=abs(float(cells.areas.sum()) / cells.plane.area - 1),
         euler=len(cells.vertices) - len(cells.edges) + len(cells),
-        unpaired=_unpaired(cells) + _misdescribed(cells),
+        unpaired=_unpaired_sides(cells) + _misdescribed_edges(cells),
         not_convex=_not_convex(cells, wide),
         wrong_inside=int((wrong & wide).sum()),
         ties=ties,
@@ -174,7 +174,7 @@ class CertificateCost:
     each: float
     exactly: float
 
-    def added(self, found: Forecast) -> Forecast:
+    def added_to(self, found: Forecast) -> Forecast:
         """A forecast that counts the certificate, too."""
         return replace(found, certificate_seconds=self.each * found.cells + self.exactly)
 
@@ -244,7 +244,7 @@ def _cell_widths(cells: PlaneCells) -> Floats:
     return np.asarray(2 * np.abs(cells.areas) / np.maximum(longest, np.finfo(float).tiny))
 
 
-def _unpaired(cells: PlaneCells) -> int:
+def _unpaired_sides(cells: PlaneCells) -> int:
     """How many sides, by cell, start and end, are only in the loops of corners or only among the edges."""
     edges = cells.edges
     loops = np.stack([np.repeat(np.arange(len(cells)), np.diff(cells.offsets)), cells.corners, cells._next_corners], 1)
@@ -255,7 +255,7 @@ def _unpaired(cells: PlaneCells) -> int:
     return int(np.abs(among[0] - among[1]).sum())
 
 
-def _misdescribed(cells: PlaneCells) -> int:
+def _misdescribed_edges(cells: PlaneCells) -> int:
     """How many edges say another layer or length than their site and their ends."""
     edges, layers = cells.edges, np.array([site.layer for site in cells.sites] + [0])
     length = np.linalg.norm(cells.vertices[edges.vertices[:, 1]] - cells.vertices[edges.vertices[:, 0]], axis=1)
@@ -266,7 +266,7 @@ def _misdescribed(cells: PlaneCells) -> int:
 def _not_convex(cells: PlaneCells, wide: Bools) -> int:
     """Wide cells that are not convex polygons, counter-clockwise, to within the rounding of coordinates."""
     a, b = cells.vertices[cells.corners], cells.vertices[cells._next_corners]
-    c = cells.vertices[cells._next_corners[cells._following]]
+    c = cells.vertices[cells._next_corners[cells._next_places]]
     (ax, ay), (bx, by) = (b - a).T, (c - b).T
     size = _coordinate_size(cells)
     bad = ax * by - ay * bx < -1e3 * EPS * size * (np.hypot(ax, ay) + np.hypot(bx, by))

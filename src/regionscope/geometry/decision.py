@@ -169,7 +169,7 @@ def stretch(f, u, v, k, others, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def _winning(f, corners, equal, tolerance):
+def _winners_inside(f, corners, equal, tolerance):
     """Which of some outputs that are equal along a side of a cell are largest inside it.
 
     The difference of two is zero along the side and has one sign in the cell, so one corner tells. Both may be off by
@@ -202,8 +202,8 @@ def along_sides(xy, f, offsets, corners, vertices, cells, tolerance):
             low, high = stretch(f, u, v, k, different, tolerance)
             if len(equal) == 1 or low >= high:
                 continue
-            left = _winning(f, corners[offsets[p] : offsets[p + 1]], equal, tolerance)
-            right = _winning(f, corners[offsets[q] : offsets[q + 1]], equal, tolerance)
+            left = _winners_inside(f, corners[offsets[p] : offsets[p + 1]], equal, tolerance)
+            right = _winners_inside(f, corners[offsets[q] : offsets[q + 1]], equal, tolerance)
             if np.all(left == right):
                 continue
             (a, b), (dx, dy) = (xy[u, 0], xy[u, 1]), (xy[v, 0] - xy[u, 0], xy[v, 1] - xy[u, 1])

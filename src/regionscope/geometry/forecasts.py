@@ -113,7 +113,7 @@ def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None) -> F
     _log.info("a plane of side %.3g is estimated from small squares", extent)
     cut = partial(_Squares.cut, net, plane, up_to_layer, np.random.default_rng(SEED))
     whole = box = _Box(plane.domain.min(axis=0), np.ptp(plane.domain, axis=0))
-    first, outer = _suited(cut, box, FINEST, ring=box.inner.within(plane.domain))
+    first, outer = _suited_squares(cut, box, FINEST, ring=box.inner.within(plane.domain))
     strata = [outer]
     while strata[-1].ring:
         box = box.inner
@@ -126,7 +126,7 @@ def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None) -> F
     return _whole(plane, strata, 0 if up_to_layer else int(np.prod(net.output_shape)), each)
 
 
-def _suited(
+def _suited_squares(
     cut: "_Cut", box: "_Box", finest: int, *, fields: int = FIELDS, ring: bool = False
 ) -> tuple["_Squares", "_Squares"]:
     """The first, smallest squares, and those of a size that boundaries meet in."""
@@ -140,13 +140,13 @@ def _suited(
 def _middle(cut: "_Cut", box: "_Box", around: "_Squares", *, deepest: bool) -> "_Squares":
     """Squares in the middle of a ring: all over it if boundaries are about as dense there, or in a ring of it."""
     try:
-        core = _suited(cut, box, around.parts // 2 or LARGER, fields=FIELDS // 2)[1]
+        core = _suited_squares(cut, box, around.parts // 2 or LARGER, fields=FIELDS // 2)[1]
         if deepest or core.density <= GATHERED * around.density or core.parts == 1:
             return core
     except TooManyCells:  # nearly all cells of a large plane can be in one square
         if deepest:
             raise
-    return _suited(cut, box, max(around.parts, LARGER), ring=True)[1]
+    return _suited_squares(cut, box, max(around.parts, LARGER), ring=True)[1]
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class _Squares:
             for o, a in zip(origins.split(together), axes.split(together), strict=True):
                 planes = Planes(o, a, size / 2 * SQUARE)
                 made, _ = subdivide(net, planes, max_cells=MOST, up_to_layer=up_to_layer, exactly=False)
-                counts.append(_counted(made))
+                counts.append(_counts(made))
 
         seconds = busy_seconds(count)
         sides, inside, vertices = (np.concatenate([found[k] for found in counts]) for k in range(3))
@@ -261,7 +261,7 @@ class _Squares:
 _Counts = tuple[Floats, Floats, Floats, int]
 
 
-def _counted(made: Subdivision) -> _Counts:
+def _counts(made: Subdivision) -> _Counts:
     """Of squares that are cut: ends by side, cells that vertices inside add, vertices inside; vertices in all."""
     mesh, n = made.mesh, len(made.planes)
     rim = mesh.label < 0

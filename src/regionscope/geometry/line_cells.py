@@ -54,7 +54,7 @@ class LineCells(Cells):
         return f"LineCells({how_many(len(self), 'cell')}, length {self.length:.6g}{self._doubt})"
 
     def _facts(self) -> dict[str, object]:
-        return {"cells": f"{len(self):,}", "length": f"{self.length:.6g}", "exact": self._standing}
+        return {"cells": f"{len(self):,}", "length": f"{self.length:.6g}", "exact": self._certainty}
 
     @property
     def layers(self) -> Ints:

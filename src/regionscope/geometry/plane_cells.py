@@ -95,7 +95,7 @@ class PlaneCells(Cells):
     def _facts(self) -> dict[str, object]:
         counts = {"cells": len(self), "vertices": len(self.vertices), "edges": len(self.edges)}
         layers = max((site.layer for site in self.sites), default=0)
-        return {what: f"{n:,}" for what, n in counts.items()} | {"layers": layers, "exact": self._standing}
+        return {what: f"{n:,}" for what, n in counts.items()} | {"layers": layers, "exact": self._certainty}
 
     @property
     def polygons(self) -> list[Floats]:
@@ -115,7 +115,7 @@ class PlaneCells(Cells):
         return mean_corners(self.vertices, self.offsets, self.corners)
 
     @cached_property
-    def _following(self) -> Indices:
+    def _next_places(self) -> Indices:
         """The place, among all corners, of the corner after each."""
         following = np.arange(1, len(self.corners) + 1)
         following[self.offsets[1:] - 1] = self.offsets[:-1]
@@ -123,7 +123,7 @@ class PlaneCells(Cells):
 
     @property
     def _next_corners(self) -> Ints:
-        return self.corners[self._following]
+        return self.corners[self._next_places]
 
     def _points(self, places: Floats) -> Tensor:
         return self.plane.points(places).reshape(-1, *self._any_net.input_shape)

@@ -74,7 +74,7 @@ class Plane(Facts):
         axis = first / max(sides[0], 1e-300)
         across = second - (second @ axis) * axis
         height = np.linalg.norm(across)
-        flat = max(COLLINEAR * max(sides) ** 2, sides[0] * ROUNDED * max(_rounding(point) for point in (a, b, c)))
+        flat = max(COLLINEAR * max(sides) ** 2, sides[0] * ROUNDED * max(_rounding_error(point) for point in (a, b, c)))
         if not np.isfinite(height) or sides[0] * height <= flat:
             raise ValueError(
                 "the three points lie on one line, but for rounding (or hold NaN): they span no plane; take another"
@@ -139,7 +139,7 @@ def check_resolved(radius: float, points: Tensor) -> None:
         )
 
 
-def _rounding(point: Any) -> float:
+def _rounding_error(point: Any) -> float:
     """How far from a true point its rounding to its dtype may be."""
     dtype = as_tensor(point).dtype
     return float(np.linalg.norm(as_array(point)) * torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps)

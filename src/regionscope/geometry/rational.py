@@ -226,7 +226,7 @@ class Exact:
         return self.program.constants
 
     @cached_property
-    def _analysed(self) -> tuple[dict[int, Grid], str | None]:
+    def _analysis(self) -> tuple[dict[int, Grid], str | None]:
         """The grid of every value that can be had exactly, the input's apart, and what the first one else is for."""
         grids, obstacle = {0: Grid()}, None
         for step in self.program.steps:
@@ -242,16 +242,16 @@ class Exact:
 
     def has(self, value: int) -> bool:
         """Whether this value of the network can be had exactly."""
-        return value in self._analysed[0]
+        return value in self._analysis[0]
 
     @property
     def obstacle(self) -> str | None:
         """What stands in the way of exact arithmetic, if anything does."""
-        return self._analysed[1]
+        return self._analysis[1]
 
     def denominator(self, value: int, points: Grid) -> int:
         """What makes all numbers of this value at points of a grid integers, as a factor."""
-        return self._analysed[0][value].product(points).denominator
+        return self._analysis[0][value].product(points).denominator
 
     @cached_property
     def largest_modulus(self) -> int:
@@ -269,7 +269,7 @@ class Exact:
 
     def enough(self, values: Sequence[int], points: Grid) -> list[int] | None:
         """Primes whose product is larger than twice every numerator; None if these values cannot be had exactly."""
-        grids = self._analysed[0]
+        grids = self._analysis[0]
         if any(v not in grids or not math.isfinite(self.sizes.get(v, math.inf)) for v in values):
             return None
         bits = [math.log2(max(self.sizes[v], 1e-300)) + self.denominator(v, points).bit_length() for v in values]

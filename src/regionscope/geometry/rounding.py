@@ -199,7 +199,7 @@ def _linear(step: Step, bounds: Mapping[int, ErrorBound], constants: Mapping[int
         step,
         rows,
         row,
-        _summed(wholes, [bounds[v].parts for v in live], chooses),
+        _spread_of_sum(wholes, [bounds[v].parts for v in live], chooses),
         _constant_part(step, live, bounds, constants),
         rounds,
     )
@@ -231,7 +231,7 @@ def _told_apart(step: Step, bounds: Mapping[int, ErrorBound]) -> tuple[Step, Map
     return (replace(step, arguments=arguments, options=options), {**bounds, **told}) if told else (step, bounds)
 
 
-def _summed(wholes: Sequence[Spread], parts: Sequence[frozenset[int]], chooses: bool) -> Spread:
+def _spread_of_sum(wholes: Sequence[Spread], parts: Sequence[frozenset[int]], chooses: bool) -> Spread:
     """Of a sum. Of different parts of the state, a and b times their norms are at most |(a, b)| times that of both."""
     if chooses:
         return joint_spread(wholes, np.hypot)
@@ -470,7 +470,7 @@ def _best_of_two(
     rows = torch.stack([b.rows.expand(shape) for b in both]).amax(dim=0)
     if not fixed and (both[0].roots == both[-1].roots or all(b.source is STATE for b in both)):
         roots = {root: size for b in both for root, size in b.roots.items()}
-        made = replace(both[0], rows=rows, row=row, roots=roots, chosen=True, copied=_added(both, shape))
+        made = replace(both[0], rows=rows, row=row, roots=roots, chosen=True, copied=_copies_of_any(both, shape))
         return replace(made, whole=made.source.times(math.sqrt(made.copies)))
     whole = joint_spread([b.whole for b in both], np.hypot)
     whole = whole.times(math.sqrt(max(math.prod(shape) / max(b.rows.numel(), 1) for b in both)))
@@ -481,7 +481,7 @@ def _best_of_two(
     return fresh_bound(step.results[0], rows, row, whole)
 
 
-def _added(bounds: Sequence[ErrorBound], shape: Sequence[int]) -> Callable[[Mapping[int, Tensor]], Tensor]:
+def _copies_of_any(bounds: Sequence[ErrorBound], shape: Sequence[int]) -> Callable[[Mapping[int, Tensor]], Tensor]:
     """All that entries may be copies of if they may be copies of any of these."""
     return lambda roots: sum((b.copied(roots).expand(shape) for b in bounds), torch.zeros(shape).double())
 
@@ -525,7 +525,7 @@ DENSE = {"mm": ("self", "mat2"), "addmm": ("mat1", "mat2")}
 NORMS = frozenset("native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training".split())
 
 
-def _averaged(step: Step, x: Tensor, sums: Tensor) -> int:
+def _averaged_entries(step: Step, x: Tensor, sums: Tensor) -> int:
     """At most how many entries an average is taken of: windows of different sizes differ by one at most."""
     window: list[int] | None = step.named.get("kernel_size")
     if window:
@@ -536,5 +536,5 @@ def _averaged(step: Step, x: Tensor, sums: Tensor) -> int:
 TERMS: dict[str, Callable[[Step, Tensor, Tensor], int]] = dict.fromkeys(
     "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d"
     " upsample_linear1d upsample_bilinear2d upsample_trilinear3d".split(),
-    _averaged,
+    _averaged_entries,
 )

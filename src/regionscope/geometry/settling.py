@@ -189,13 +189,13 @@ class Judge:
         target = forms_of(cut.rule.labels[boundary].astype(np.int64), self.boundaries)
         signs = np.full(len(boundary), UNSETTLED, np.int8)
         signs[self.tied(maps, cut.boundaries, meetings.cell, boundary)] = 0
-        for settled in (self._filter.signs, self._settled):
+        for settled in (self._filter.signs, self._settled_signs):
             asked = np.flatnonzero((meetings.cell >= 0) & (signs == UNSETTLED))
             if len(asked):
                 signs[asked] = settled(maps, meetings[asked], target[asked])
         return signs
 
-    def _settled(self, maps: CellMaps, meetings: Meetings, target: Forms) -> Signs:
+    def _settled_signs(self, maps: CellMaps, meetings: Meetings, target: Forms) -> Signs:
         """The signs of forms at meetings, in exact arithmetic."""
         signs = np.full(len(target), UNSETTLED, np.int8)
         able, moduli = self._affordable(maps, meetings.cell, [*meetings.forms, target])

@@ -329,7 +329,7 @@ class Subdivision:
     def corners(self, vertices: Indices, boundaries: Sequence[Boundaries]) -> Meetings:
         """Where the vertices are, as the meeting of two lines each: in a cell that has a proper corner there."""
         sides = len(self.planes.domain)
-        half = kernels.sharpest(vertices, self._outgoing(), self.mesh)
+        half = kernels.sharpest(vertices, self._outgoing_edges(), self.mesh)
         edges, previous = half >> 1, self.mesh.before[half] >> 1
         meetings = self.meetings(vertices, self.mesh.face[half], self._line(edges), self._line(previous), boundaries)
         corner = np.flatnonzero(self.corner[vertices] >= 0)  # of the domain: known as they are
@@ -365,7 +365,9 @@ class Subdivision:
 
     def local_bounds(self, vertices: Indices, units: Indices, cut: Cut) -> Floats:
         """Bounds on the errors of units at vertices, with the slopes that they have in the cells there."""
-        return np.asarray(kernels.local_bounds(vertices, units, self._outgoing(), self.mesh, cut.vertices, cut.rule))
+        return np.asarray(
+            kernels.local_bounds(vertices, units, self._outgoing_edges(), self.mesh, cut.vertices, cut.rule)
+        )
 
     def misplaced(self, shift: Floats) -> Indices:
         """The vertices that rounding may have moved far, given how far it usually moves each."""
@@ -376,7 +378,7 @@ class Subdivision:
         self.mesh.xy[vertices] = places
         return self.planes.points(places, self.polygon[cell])
 
-    def _outgoing(self) -> Ints:
+    def _outgoing_edges(self) -> Ints:
         """A half-edge that begins at each vertex."""
         found = np.empty(len(self.mesh.xy), np.int32)
         found[self.mesh.origin] = np.arange(len(self.mesh.origin), dtype=np.int32)

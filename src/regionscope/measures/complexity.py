@@ -219,7 +219,7 @@ def _some_rounds(
     def standing(rows: slice) -> Standing:
         return standing_of(route.net, x[rows], [d[rows] for d in noise], usual or [])
 
-    found = _summed(weights) if usual is None else _good_sums(route.net, standing, weights, chosen)
+    found = _breakpoint_sums(weights) if usual is None else _good_sums(route.net, standing, weights, chosen)
     return list(found.view(2 if antithetic else 1, len(group), n, found.shape[1]).mean(dim=0))
 
 
@@ -250,7 +250,7 @@ def _all_rounds(
 
         sums = _good_sums(net, standing, weights, chosen)
     else:
-        sums = _summed(weights)
+        sums = _breakpoint_sums(weights)
     return list(sums.view(2, rounds, len(x), -1).mean(dim=0))
 
 
@@ -263,7 +263,7 @@ def _noise_and_picks(
     return noise, torch.stack([numbers.uniform((number, i, 1), x) for i in range(2 * len(sites))], dim=1)
 
 
-def _summed(weights: list[Tensor]) -> Tensor:
+def _breakpoint_sums(weights: list[Tensor]) -> Tensor:
     """The sums over breakpoints of weights (n, breakpoints, units) a site, (n, units)."""
     return torch.cat([w.sum(dim=1) for w in weights], dim=1)
 

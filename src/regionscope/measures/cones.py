@@ -142,7 +142,7 @@ class _Spreading:
         self, step: Step, live: Sequence[int], values: Mapping[int, Any], shapes: Mapping[int, Shape]
     ) -> list[Any]:
         """|A| e for each of the values that an operation takes by a matrix A; no bound if that is not known."""
-        group = linear_arguments(step, step.holding(live)) if step.name in ONE_SIGN else None
+        group = linear_arguments(step, step.arguments_with(live)) if step.name in ONE_SIGN else None
         if not group:
             off = torch.stack([values[i].flatten(1).any(dim=1) for i in live]).any(dim=0)
             bound = torch.where(off, torch.inf, 0.0).double()

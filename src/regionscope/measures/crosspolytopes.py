@@ -54,7 +54,7 @@ def _dense_layer(part: Program) -> Layer | None:
         return None
     relu, product = part.steps
     constants, bias = part.constants, product.named["self"] if product.operation is aten.addmm.default else None
-    live = product.holding(part.shapes)
+    live = product.arguments_with(part.shapes)
     if len(part.outputs) != 1 or not dense(product, live, part) or product.used.isdisjoint(relu.results):
         return None
     weights = constants[product.named[DENSE[product.operation][1]].index]

@@ -100,7 +100,7 @@ class _ChainStanding:
         slopes = list(self._slopes_before(open_))[::-1]
         masks = [(g != 0).expand(len(self.x), -1).contiguous() for g in slopes]
         small = [_may_be_rounding(g, u).any(dim=1) for g, u in zip(slopes, self.usual, strict=True)]
-        doubtful = [_leading_on(rows.nonzero().flatten(), open_[number:]) for number, rows in enumerate(small)]
+        doubtful = [_rows_leading_on(rows.nonzero().flatten(), open_[number:]) for number, rows in enumerate(small)]
         rows = torch.cat(doubtful).unique()
         if len(rows):
             precise = good_masks(self.net.frozen(), *self._precisely(rows))
@@ -120,7 +120,7 @@ class _ChainStanding:
         *_, slopes = self._slopes_before(open_[1:])
         found = (slopes * open_[0] * row).sum(dim=1)
         good = found != 0
-        rows = _leading_on(_may_be_rounding(found, self.usual[number][unit]).nonzero().flatten(), open_)
+        rows = _rows_leading_on(_may_be_rounding(found, self.usual[number][unit]).nonzero().flatten(), open_)
         if len(rows):
             x, usual, noise = self._precisely(rows)
             stand = standing_of(self.net.frozen(), x, noise, usual)
@@ -143,7 +143,7 @@ class _ChainStanding:
         return self.x[rows].double(), [u.double() for u in self.usual], [d[rows].double() for d in self.noise]
 
 
-def _leading_on(rows: Tensor, open_: Sequence[Tensor]) -> Tensor:
+def _rows_leading_on(rows: Tensor, open_: Sequence[Tensor]) -> Tensor:
     """Those of the rows where each of the masks (n, units) has an open unit: elsewhere derivatives are certainly 0."""
     for mask in open_:
         rows = rows[mask[rows].any(dim=1)]

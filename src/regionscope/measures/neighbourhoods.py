@@ -119,7 +119,7 @@ class Bundle:
     def parts(self, radius: float, *, include_centre: bool = False) -> Iterator["Bundle"]:
         """The neighbourhoods in as many parts as have to be gone through apart, each in the way that costs least."""
         P = self.frames.shape[1]
-        if self.passage.layers and not include_centre and P >= FEW and self.switching(radius) <= MANY:
+        if self.passage.layers and not include_centre and P >= FEW and self.switching_share(radius) <= MANY:
             yield self
             return
         plain = replace(self, passage=self.passage.at_vertices())
@@ -143,7 +143,7 @@ class Bundle:
             watched_here = vertices[watched, : 2 * P].double() if len(some) and not len(near) else near
             yield _Extent(site, *extremes(vertices), watched_here)
 
-    def switching(self, radius: float) -> float:
+    def switching_share(self, radius: float) -> float:
         """The share of the units behind the head that switch."""
         reach = radius * self.arms[0].abs().amax(dim=1).numpy()
         return float((np.abs(self.centres[0].numpy()) <= reach).mean())

@@ -265,7 +265,7 @@ def _is_small(net: Network) -> bool:
         return False
     program = net.program.folded()
     mixing = [step for step in program.steps if step.name in MIXING]
-    return all(dense(step, step.holding(program.shapes), program) for step in mixing)
+    return all(dense(step, step.arguments_with(program.shapes), program) for step in mixing)
 
 
 @torch.no_grad()

@@ -87,7 +87,7 @@ def _given_attack(attack: Attack, outputs: Outputs) -> _Attacked:
 
     def attacked(x: Tensor, labels: Tensor, stands: Tensor) -> Tensor:
         x = x[stands]
-        return _checked(attack(outputs, x.clone(), labels[stands]), x) if len(x) else x
+        return _checked_points(attack(outputs, x.clone(), labels[stands]), x) if len(x) else x
 
     return attacked
 
@@ -122,7 +122,7 @@ def _right(outputs: Outputs, x: Tensor, labels: Tensor) -> Tensor:
     return label_leads(outputs(x), labels) > 0
 
 
-def _checked(found: Tensor, x: Tensor) -> Tensor:
+def _checked_points(found: Tensor, x: Tensor) -> Tensor:
     """What an attack returned, if it has the shape of the points."""
     if found.shape != x.shape:
         raise ValueError(f"the attack must return points {tuple(x.shape)}, as it got them, not {tuple(found.shape)}")

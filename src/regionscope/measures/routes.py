@@ -72,7 +72,7 @@ class Following:
         return rows.reshape(*rows.shape[:2], *one.shape[1:])
 
     def differentiate(self, step: Step, values: Mapping[int, Any]) -> None:
-        live = step.holding(self.tangents)
+        live = step.arguments_with(self.tangents)
         if step.results[0] in self.exits:
             self.tangents[step.results[0]] = self.through_activation(step, values)
             return
@@ -236,7 +236,7 @@ class Route:
             return None
         value = after[0].results[0]
         for step in self.program.steps:
-            if value in step.used and not dense(step, step.holding(self.program.shapes), self.program):
+            if value in step.used and not dense(step, step.arguments_with(self.program.shapes), self.program):
                 return None
         return value
 

@@ -225,12 +225,12 @@ class Monitor(Facts):
         if self.watched.limit is not None:
             plan = leaders(self.run.config.get("plan") if self.run else None)
             with reading("the plan in run.json"):
-                self.watched = self.watched if plan is None else self.watched.following(plan)
+                self.watched = self.watched if plan is None else self.watched.as_planned(plan)
                 self._planned = self._planned if plan is None else float(plan["seconds"])
 
     def _begin_plan(self, plan: Plan) -> None:
         """From now on measure as planned; say so if that is not as usual."""
-        self.watched, self._planned = self.watched.following(plan.to_dict()), plan.seconds
+        self.watched, self._planned = self.watched.as_planned(plan.to_dict()), plan.seconds
         if plan.changed and leads():
             _log.warning("regionscope: a record of this network\n%s", plan)
         if self.run is not None:

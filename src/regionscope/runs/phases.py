@@ -175,7 +175,7 @@ def phases(
     signs, turns, levels, confidence, turns_again = _segmentation(y, noise, resamples, seed)
     levels = np.exp(levels) if log else levels
     top = max((i for i in range(1, len(signs)) if signs[i] < 0), key=lambda i: levels[i], default=None)
-    memorised, generalised, grokked = _learning(t, train, test, memorised_at, generalised_at)
+    memorised, generalised, grokked = _learning_times(t, train, test, memorised_at, generalised_at)
     drawn = [] if top is None else np.sort(recorded[turns_again[:, top]]).tolist()
     return Phases(
         segments=tuple(
@@ -287,7 +287,7 @@ def _rise(smooth: Floats) -> Floats:
     return monotone.fit(smooth, np.ones(len(smooth)), np.array([1]), np.array([], int))
 
 
-def _learning(
+def _learning_times(
     t: Floats, train: Floats, test: Floats, memorised_at: float, generalised_at: float
 ) -> tuple[float | None, float | None, bool | None]:
     """When a network had memorised and generalised, and whether it groks, as far as records of accuracies tell."""

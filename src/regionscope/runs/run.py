@@ -92,7 +92,7 @@ class Run(Facts):
     @staticmethod
     def resume(path: str | Path) -> "Run":
         """The run in a directory, for going on; what a kill left half-written is cleaned up."""
-        with kept_if_it_goes_well(writer_lock(_existing(path))) as lock:
+        with kept_if_it_goes_well(writer_lock(_existing_folder(path))) as lock:
             run = Run(path, lock)
             clear_leftovers(run.path)
             if not run._known_status():
@@ -110,7 +110,7 @@ class Run(Facts):
         ...
         FileNotFoundError: there is no run in nowhere (no run.json)
         """
-        return Run(_existing(path))
+        return Run(_existing_folder(path))
 
     def close(self) -> None:
         """Let others write."""
@@ -191,12 +191,12 @@ class Run(Facts):
     @property
     def steps(self) -> list[int]:
         """The recorded steps, in order."""
-        return _numbered(self.path / "steps")
+        return _step_numbers(self.path / "steps")
 
     @property
     def states(self) -> list[int]:
         """The steps of the states to go on from, in order, whole or not."""
-        return _numbered(self.path / "state")
+        return _step_numbers(self.path / "state")
 
     @property
     def status(self) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class Run(Facts):
         return self._records[step]
 
     def _read(self, step: int) -> Record:
-        file = self._recorded(step) / "measures.json"
+        file = self._recorded_folder(step) / "measures.json"
         stamp, stored = _stamp(file), read_json(file)
         with reading(file, "is damaged, or no record"):
             record = Record.from_dict(stored)
@@ -280,7 +280,7 @@ class Run(Facts):
     def _folder(self, step: int) -> Path:
         return _place(self.path / "steps", step)
 
-    def _recorded(self, step: int) -> Path:
+    def _recorded_folder(self, step: int) -> Path:
         """The folder of a step, which is there."""
         if not (folder := self._folder(step)).exists():
             known = ", ".join(map(str, self.steps)) or "none"
@@ -289,7 +289,7 @@ class Run(Facts):
 
     def weights(self, step: int) -> dict[str, Tensor]:
         """The model's state dict at a step."""
-        self._recorded(step)
+        self._recorded_folder(step)
         return read_tensors(self.checkpoint(step))[0]
 
     def checkpoint(self, step: int) -> Path:
@@ -307,7 +307,7 @@ class Run(Facts):
         `run.weights(step)`.
         """
         check_name("plane", name)
-        file = self._recorded(step) / "planes" / f"{name}.npz"
+        file = self._recorded_folder(step) / "planes" / f"{name}.npz"
         if not file.exists():
             known = ", ".join(self.planes(step)) or "none"
             raise FileNotFoundError(f"there is no plane {name!r} at step {step} of {self.path}; there are {known}")
@@ -467,7 +467,7 @@ def _remove_run(path: Path) -> None:
     clear_leftovers(path)
 
 
-def _existing(path: str | Path) -> Path:
+def _existing_folder(path: str | Path) -> Path:
     if not (Path(path) / "run.json").exists():
         raise FileNotFoundError(f"there is no run in {path} (no run.json)")
     return Path(path)
@@ -483,7 +483,7 @@ def _stamp(file: Path) -> tuple[int, int]:
     return about.st_mtime_ns, about.st_ino
 
 
-def _numbered(parent: Path) -> list[int]:
+def _step_numbers(parent: Path) -> list[int]:
     names = (folder.name for folder in parent.glob("[0-9]*"))
     return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 

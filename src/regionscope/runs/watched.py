@@ -69,7 +69,7 @@ class Watched:
         given = {name: tuple(options) for name, options in told.items() if not callable(options)}
         return Watched(points, found, dict(planes), seed, given)
 
-    def following(self, plan: Mapping[str, Any]) -> "Watched":
+    def as_planned(self, plan: Mapping[str, Any]) -> "Watched":
         """The same with what a plan chose, as `Plan.to_dict` tells it."""
         measures = dict(self.measures)
         for name, planned in plan["measures"].items():
@@ -132,7 +132,7 @@ def observation(
         plan = leaders(_plan(model, watched, network)) if watched.limit is not None else None
         if plan is not None:
             on_plan(plan)
-            watched = watched.following(plan.to_dict())
+            watched = watched.as_planned(plan.to_dict())
         probes = {probe: _on_its_device(model, *points) for probe, points in watched.probes.items()}
         for (probe, (x, _)), (name, options) in product(probes.items(), watched.measures.items()):
             if callable(options):

@@ -103,7 +103,7 @@ def tensors(argument: Any) -> Sequence[Tensor]:
     return [tensor for part in argument for tensor in tensors(part)] if isinstance(argument, LISTS) else ()
 
 
-def overlapping(tensor: Tensor) -> bool:
+def overlaps_itself(tensor: Tensor) -> bool:
     """Whether entries of a tensor share memory, but for those that `expand` repeats: torch sees to these itself."""
     sides = sorted((stride, size) for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1)
     if not tensor.numel() or any(stride == 0 for stride, _ in sides):

@@ -140,7 +140,7 @@ class Ledger:
         self.know(tensor, value, external=True)
         return value
 
-    def fixed(self, tensor: Tensor) -> int:
+    def fixed_value(self, tensor: Tensor) -> int:
         """A value with the content that a tensor has now."""
         value = self.new(tensor, live=False)
         self.constants[value] = tensor.clone()
@@ -164,7 +164,7 @@ class Ledger:
         storage = self._storages[_address(tensor)]
         live = self.facts[storage.value].live
         flat, places = self._flattened(storage.value, storage.owner), self._positions(tensor, storage.owner)
-        index = self.fixed(places.flatten())
+        index = self.fixed_value(places.flatten())
         (taken,) = self.add(aten.index_select.default, (flat, 0, Value(index)), {}, [tensor.flatten()], live=live)
         (value,) = self.add(aten.reshape.default, (Value(taken), list(tensor.shape)), {}, [tensor], live=live)
         return value
@@ -190,7 +190,7 @@ class Ledger:
         chosen[places.flatten()] = owner.numel() + torch.arange(tensor.numel(), device=owner.device)
         both = [torch.cat([owner.flatten(), tensor.flatten()])]
         (row,) = self.add(aten.cat.default, ([old, new],), {}, both, live=live)
-        index = Value(self.fixed(chosen))
+        index = Value(self.fixed_value(chosen))
         (row,) = self.add(aten.index_select.default, (Value(row), 0, index), {}, [owner.flatten()], live=live)
         (made,) = self.add(aten.reshape.default, (Value(row), list(owner.shape)), {}, [owner], live=live)
         return made
@@ -217,7 +217,7 @@ class Ledger:
         self, func: Any, args: Any, kwargs: Any, results: Sequence[Any], *, live: bool, layer: int = 0, place: str = ""
     ) -> tuple[int, ...]:
         """Add a step; its results are as deep as the deepest live value they are made of, or as the given layer."""
-        arguments, options = tuple(map(self._referring, args)), {k: self._referring(a) for k, a in kwargs.items()}
+        arguments, options = tuple(map(self._reference, args)), {k: self._reference(a) for k, a in kwargs.items()}
         first = len(self.facts)
         numbers = tuple(range(first, first + len(results)))
         step = Step(func, arguments, options, numbers, several=schema(func).several)
@@ -231,11 +231,11 @@ class Ledger:
         self.steps.append(step)
         return numbers
 
-    def _referring(self, argument: Any) -> Any:
+    def _reference(self, argument: Any) -> Any:
         if isinstance(argument, Tensor):
             return Value(self.value(argument))
         if isinstance(argument, LISTS):
-            return [self._referring(a) for a in argument]
+            return [self._reference(a) for a in argument]
         return argument
 
 

@@ -113,7 +113,7 @@ class Program:
                 continue
             dying = (step.used | set(step.results)) - needed
             needed |= step.used
-            kept.append(step.ending(dying))
+            kept.append(step.with_last_uses(dying))
         held = {index: tensor for index, tensor in self.held.items() if index in needed}
         return Program(tuple(reversed(kept)), held, self.shapes, tuple(outputs))
 

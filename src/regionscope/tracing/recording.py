@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from regionscope.tracing import activations, operations
 from regionscope.tracing.activations import Activation
-from regionscope.tracing.calls import Call, overlapping, tensors
+from regionscope.tracing.calls import Call, overlaps_itself, tensors
 from regionscope.tracing.decompositions import INDICES, PLAYED
 from regionscope.tracing.ledger import Calling, Ledger
 from regionscope.tracing.network import Tournament
@@ -116,7 +116,7 @@ class Recorder(TorchDispatchMode):
         if call.schema.moves_view:
             self.ledger.forget(call.args[0])
             return call.run()
-        if call.writes_entries and any(map(overlapping, tensors(call.arguments.get("self")))):
+        if call.writes_entries and any(map(overlaps_itself, tensors(call.arguments.get("self")))):
             self._refuse(call, "writes into a tensor whose entries share memory, as unfold makes them; clone it first")
         if call.key in PLAYED and call.live and call.live <= {"self", "min", "max"}:
             return self._play(call)
@@ -277,12 +277,12 @@ class Recorder(TorchDispatchMode):
                     self.ledger.look_again(number, target)
             else:
                 result = call.run()
-                number = self.ledger.fixed(target)
+                number = self.ledger.fixed_value(target)
             self._write(target, number, forbidden)
             return result
         result = call.run()
         for tensor in written:  # a state that the model keeps for itself
-            self._write(tensor, self.ledger.fixed(tensor), forbidden)
+            self._write(tensor, self.ledger.fixed_value(tensor), forbidden)
         return result
 
     def _write(self, tensor: Tensor, value: int, forbidden: str) -> None:
@@ -301,7 +301,7 @@ class Recorder(TorchDispatchMode):
         if not live and not (call.values and self._independent(call)):
             # made anew, or only the shape of a live tensor mattered
             blank = call.name in ("empty_like", "new_empty", "new_empty_strided")
-            numbers = [self.ledger.fixed(torch.zeros_like(t) if blank else t) for t in results]
+            numbers = [self.ledger.fixed_value(torch.zeros_like(t) if blank else t) for t in results]
         elif call.name == "as_strided" and live:
             numbers = [self.ledger.read(result)]
         else:

@@ -48,7 +48,7 @@ class Step:
         """The operation's, without its overload: `add` for aten.add.Tensor."""
         return schema(self.operation).name
 
-    def holding(self, values: Container[int]) -> set[str]:
+    def arguments_with(self, values: Container[int]) -> set[str]:
         """The names of those of its arguments that hold any of these values."""
         return {name for name, argument in self.named.items() if any(i in values for i in indices(argument))}
 
@@ -59,7 +59,7 @@ class Step:
         result = self.operation(*arguments, **options)
         return list(result) if self.several else [result]
 
-    def ending(self, done_with: Iterable[int]) -> "Step":
+    def with_last_uses(self, done_with: Iterable[int]) -> "Step":
         """The same step with these as the values that no later step reads; what is known of it stays known."""
         same = object.__new__(Step)
         same.__dict__.update(self.__dict__, done_with=tuple(done_with))

@@ -257,7 +257,7 @@ class _Loop:
         loss, clock, cost = 0.0, time.monotonic(), 0.0
         progress = Progress(self.step, self.config.steps, shown=self.show_progress)
         with progress, stop_signals(progress) as self.signals:
-            self.monitor.tell = progress.measuring
+            self.monitor.tell = progress.tell
             while True:
                 due, stop = self.monitor.due(self.step), bool(self.signals)  # one that comes after is for the next step
                 if due:
@@ -271,7 +271,7 @@ class _Loop:
                     clock = time.monotonic()
                 if due:
                     self._record(self.step, self.shown)
-                    progress.measuring("")
+                    progress.tell("")
                 if stop or self.step == last:
                     break
                 points = batch(self.splits[0], self.config, self.step)

@@ -32,7 +32,7 @@ class Progress:
             self._line(", ".join(f"{name} {value}" for name, value in found.items()))
         self.bar.update()
 
-    def measuring(self, what: str) -> None:
+    def tell(self, what: str) -> None:
         """Something is being measured, which can take longer than all steps until then."""
         if what:
             self._line(what)
@@ -64,5 +64,5 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.measuring("")
+        self.tell("")
         self.bar.close()

@@ -23,7 +23,7 @@ class Watching:
     points: int = 200
 
 
-def watching(
+def measurement_at_records(
     training: Training, measures: dict[str, dict[str, Any]], *, probes: tuple[str, ...], points: int
 ) -> Measurement:
     """The measurement that measures this; columns are named as in `regionscope export`: train/local_rank/layer1."""
