@@ -1,7 +1,7 @@
 """Signs that float64 proves are those of exact arithmetic, and are most of those that bounds leave open."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -12,16 +12,18 @@ import torch
 from torch import Tensor, nn
 
 import regionscope as rs
-from regionscope.geometry.complexes import UNSETTLED, Meetings, Signs, Start
+from regionscope.geometry import settling
+from regionscope.geometry.complexes import UNSETTLED, Cut, Meetings, Signs, Start
 from regionscope.geometry.filters import Bounded, Filter
 from regionscope.geometry.laws import route
 from regionscope.geometry.patterns import boundaries_of
+from regionscope.geometry.predicates import SHIFT
 from regionscope.geometry.rational import CellMaps, Exact, Forms
 from regionscope.geometry.segments import Segments
 from regionscope.geometry.settling import Judge
 from regionscope.geometry.subdivision import Subdivision
 from regionscope.geometry.sweep import exact
-from regionscope.types import Floats
+from regionscope.types import Floats, Indices
 
 INPUTS = 6
 
@@ -144,36 +146,110 @@ def test_what_has_derivatives_that_are_not_known_is_left_to_exact_arithmetic(bot
     assert any((signs == UNSETTLED).all() for signs in sites)
 
 
-def test_forms_are_no_farther_off_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class OneCell:
+    """A cell of a dense network, a place in it, and the forms of all units."""
+
+    model: nn.Sequential
+    net: rs.Network
+    origin: Tensor
+    axes: Tensor
+    near: Floats
+    chosen: dict[int, Tensor]
+    units: Indices  # (n, 2) the site and the unit of each form
+
+    @staticmethod
+    def made() -> "OneCell":
+        torch.manual_seed(3)
+        model = dense(INPUTS, 9, 9, 9, 2).double()
+        net = exact(rs.trace(model, torch.zeros(1, INPUTS).double()))
+        origin, axes, near = torch.randn(INPUTS).double(), torch.randn(2, INPUTS).double(), np.array([0.3, -0.7])
+        chosen = {site.exit: torch.rand(1, site.units).round().long() for site in net.sites}
+        units = np.array([[site, unit] for site in range(3) for unit in range(9)])
+        return OneCell(model, net, origin, axes, near, chosen, units)
+
+    @property
+    def forms(self) -> Forms:
+        places = np.array([[self.net.sites[site].entry, unit, -1] for site, unit in self.units])
+        return Forms(places, np.full(len(places), 0.25))
+
+    @property
+    def maps(self) -> CellMaps:
+        return CellMaps(
+            lambda cells, p: pytest.fail("nobody asks for remainders"),
+            lambda: pytest.fail("nor for a grid"),
+            lambda cells: {value: c.expand(len(cells), -1) for value, c in self.chosen.items()},
+            lambda cells: (self.origin.expand(len(cells), -1), self.axes.expand(len(cells), -1, -1)),
+        )
+
+    @property
+    def filter(self) -> Filter:
+        boundaries = boundaries_of(self.net.sites)
+        return Filter(self.net, route(self.net, boundaries), boundaries)
+
+    def meetings(self, first: Indices, second: Indices) -> Meetings:
+        forms, near = [self.forms[first], self.forms[second]], np.repeat(self.near[None], len(first), axis=0)
+        return Meetings(np.zeros(len(first), np.int64), forms, np.zeros((0, 3), object), near)
+
+    def true_forms(self) -> list[list[Fraction]]:
+        """Constant and slopes of each form around the place."""
+        layers = [m for m in self.model if isinstance(m, nn.Linear)]
+        slopes = [self.chosen[site.exit][0].tolist() for site in self.net.sites]
+        found = [true_form(layers, slopes, self.origin, self.axes, self.near, *place) for place in self.units.tolist()]
+        return [[constant - Fraction(1, 4), *along] for constant, *along in found]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_forms_are_no_farther_off_than_is_said(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against fractions, in one cell of a dense network, with lines through a point and a unit each."""
-    torch.manual_seed(3)
-    model = dense(INPUTS, 9, 9, 9, 2).double()
-    net = exact(rs.trace(model, torch.zeros(1, INPUTS).double()))
-    origin, axes, near = torch.randn(INPUTS).double(), torch.randn(2, INPUTS).double(), np.array([[0.3, -0.7]])
-    chosen = {site.exit: torch.rand(1, site.units).round().long() for site in net.sites}
-    units = np.array([[site, unit] for site in range(3) for unit in range(9)])
-    places = np.array([[net.sites[site].entry, unit, -1] for site, unit in units])
-    maps = CellMaps(
-        lambda cells, p: pytest.fail("nobody asks for remainders"),
-        lambda: pytest.fail("nor for a grid"),
-        lambda cells: {value: c.expand(len(cells), -1) for value, c in chosen.items()},
-        lambda cells: (origin.expand(len(cells), -1), axes.expand(len(cells), -1, -1)),
-    )
-    forms, n = Forms(places, np.full(len(places), 0.25)), len(places)
-    asked = Meetings(np.zeros(n, np.int64), [forms, forms], np.zeros((0, 3), object), np.repeat(near, n, axis=0))
-    boundaries = boundaries_of(net.sites)
-    scaled = "regionscope.geometry.filters._scaled"
+    cell, scaled = OneCell.made(), "regionscope.geometry.filters._scaled"
     monkeypatch.setattr(scaled, lambda form: form)
-    told = Filter(net, route(net, boundaries), boundaries)._coefficients(
-        maps, asked, forms, np.tile(units[:, 0], (3, 1))
+    every = np.arange(len(cell.units))
+    told = cell.filter._coefficients(
+        cell.maps, cell.meetings(every, every), [cell.forms] * count, np.tile(cell.units[:, 0], (count, 1))
     )
-    layers = [m for m in model if isinstance(m, nn.Linear)]
-    slopes = [chosen[site.exit][0].tolist() for site in net.sites]
+    assert len(told) == count
     for form in told:
-        for k, (site, unit) in enumerate(units):
-            constant, *along = true_form(layers, slopes, origin, axes, near[0], site, unit)
-            for part, true in zip(form, (constant - Fraction(1, 4), *along), strict=True):
-                assert abs(Fraction(float(part.value[k])) - true) <= part.error[k] < 1e-11
+        for k, true in enumerate(cell.true_forms()):
+            for part, number in zip(form, true, strict=True):
+                assert abs(Fraction(float(part.value[k])) - number) <= part.error[k] < 1e-11
+
+
+def test_meetings_are_no_farther_away_than_is_said() -> None:
+    """Against fractions: where the lines of any two units meet."""
+    cell = OneCell.made()
+    first, second = np.triu_indices(len(cell.units), 1)
+    told, true, met = cell.filter.distances(cell.maps, cell.meetings(first, second)), cell.true_forms(), 0
+    for (c, a, b), (d, e, f), far in zip((true[i] for i in first), (true[j] for j in second), told, strict=True):
+        crossing = a * f - b * e
+        if crossing == 0:
+            assert np.isinf(far).all()
+            continue
+        met += 1
+        for axis, number in enumerate(((b * d - c * f) / crossing, (c * e - a * d) / crossing)):
+            assert abs(number) <= Fraction(float(far[axis])) <= abs(number) * (1 + Fraction(1, 1000))
+    assert met > 300
+
+
+def test_vertices_are_no_farther_from_their_places_than_is_said(
+    model: nn.Module, doubtful: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against exact arithmetic."""
+    note, seen = settling._note_distances, list[Floats]()
+
+    def compared(cells: Subdivision, maps: CellMaps, judge: Judge, cut: Cut, vertices: Indices) -> None:
+        cut.vertices.doubt[vertices, SHIFT] = np.inf
+        note(cells, maps, judge, cut, vertices)
+        true = judge.places(maps, cells.corners(vertices, judge.boundaries))
+        apart = np.linalg.norm(cells.mesh.xy[vertices] - true, axis=1)
+        seen.append(np.stack([apart, cut.vertices.doubt[vertices, SHIFT]]))
+
+    monkeypatch.setattr(settling, "_note_distances", compared)
+    plane = rs.Plane.around(torch.randn(INPUTS).double(), 8.0, generator=torch.Generator().manual_seed(0))
+    assert rs.plane_cells(model, plane).exact
+    apart, told = np.concatenate(seen, axis=1)
+    assert len(apart) > 30 and not np.isnan(apart).any()
+    assert (apart <= told).all() and np.median(told) < 1e-9
 
 
 def true_form(

@@ -11,7 +11,7 @@ and what that does to a form is at most its norm times that of the form's deriva
 Derivatives are computed backwards and rounded themselves, by no more than `adjoints` says.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -83,16 +83,29 @@ class Filter:
     def signs(self, maps: CellMaps, meetings: Meetings, target: Forms) -> Signs:
         """The signs of forms at meetings; UNSETTLED where they are not proved."""
         forms, signs = [*meetings.forms, target], np.full(len(target), UNSETTLED, np.int8)
-        sites = np.stack([self._sites_of(form) for form in forms])
-        able = np.flatnonzero((sites < self.depth).all(axis=0))
-        last = int(sites[:, able].max(initial=-1))
-        if maps.frames is None or last < 0:
-            return signs
-        for part in portions(len(able), points_at_once(4 * POINTS * self.net.program.entries, floats=FLOATS_AT_ONCE)):
-            some = able[part]
-            first, second, third = self._coefficients(maps, meetings[some], target[some], sites[:, some])
+        for some, sites in self._portions(maps, forms):
+            first, second, third = self._coefficients(maps, meetings[some], [form[some] for form in forms], sites)
             signs[some] = _sign_where_two_vanish(first, second, third)
         return signs
+
+    @torch.enable_grad()
+    def distances(self, maps: CellMaps, meetings: Meetings) -> Floats:
+        """At most how far meetings are from what they are near to, along both axes, (n, 2); infinite if not proved."""
+        far = np.full((len(meetings.cell), 2), np.inf)
+        for some, sites in self._portions(maps, meetings.forms):
+            asked = meetings[some]
+            first, second = self._coefficients(maps, asked, asked.forms, sites)
+            far[some] = _distance_where_both_vanish(first, second)
+        return far
+
+    def _portions(self, maps: CellMaps, forms: Sequence[Forms]) -> Iterator[tuple[Indices, Indices]]:
+        """Which rows of forms to look at together, of those that it can look at, and their sites, (forms, n)."""
+        sites = np.stack([self._sites_of(form) for form in forms])
+        able = np.flatnonzero((sites < self.depth).all(axis=0))
+        if maps.frames is None or sites[:, able].max(initial=-1) < 0:
+            return
+        for part in portions(len(able), points_at_once(4 * POINTS * self.net.program.entries, floats=FLOATS_AT_ONCE)):
+            yield able[part], sites[:, able[part]]
 
     def _sites_of(self, forms: Forms) -> Indices:
         """The number of the site of each form; -1 for a line, and the largest for what is not known here."""
@@ -100,10 +113,11 @@ class Filter:
         numbers = np.array([self.places.get(v, len(self.places)) for v in value.tolist()])
         return np.where(value < 0, -1, np.where(rival < 0, numbers, len(self.places)))
 
-    def _coefficients(self, maps: CellMaps, asked: Meetings, target: Forms, sites: Indices) -> list[Coefficients]:
-        """Constants and slopes of the three forms, in coordinates from where each is asked for."""
+    def _coefficients(
+        self, maps: CellMaps, asked: Meetings, forms: Sequence[Forms], sites: Indices
+    ) -> list[Coefficients]:
+        """Constants and slopes of up to three forms, in coordinates from where each is asked for."""
         assert maps.frames is not None
-        forms = [*asked.forms, target]
         origin, axes = maps.frames(asked.cell)
         points, error = _points_around(origin, axes, asked.near)
         choices = {value: chosen.repeat(POINTS, 1) for value, chosen in maps.choices(asked.cell).items()}
@@ -150,7 +164,7 @@ class Filter:
         (states, forms, n)."""
         taken = [value for state in states for value in state]
         found = iter(torch.autograd.grad(towards, taken, materialize_grads=True))
-        norms = [_norms([next(found) for _ in state]) for state in states]
+        norms = [_norms([next(found) for _ in state])[: len(sites)] for state in states]
         sizes, off = [np.zeros_like(norms[-1])], np.zeros_like(norms[-1])
         for k in reversed(range(len(states) - 1)):
             off = off_before(self.way.parts[k], self.way.laws[k], off, norms[k + 1])
@@ -224,3 +238,13 @@ def _sign_where_two_vanish(first: Coefficients, second: Coefficients, third: Coe
     product = g * crossing - h * (c * f - b * d) + i * (c * e - a * d)
     sure = (crossing.sign != UNSETTLED) & (product.sign != UNSETTLED)
     return np.where(sure, product.sign * crossing.sign, UNSETTLED).astype(np.int8)
+
+
+def _distance_where_both_vanish(first: Coefficients, second: Coefficients) -> Floats:
+    """At most how far from zero two forms vanish together, along both axes, (n, 2); infinite where that is not sure."""
+    (c, a, b), (d, e, f) = first, second
+    crossing = a * f - b * e
+    least = np.abs(crossing.value) - crossing.error
+    most = [np.abs(part.value) + part.error for part in (b * d - c * f, c * e - a * d)]
+    with np.errstate(all="ignore"):
+        return np.where(least > 0, SURE * np.array(most) / least, np.inf).T

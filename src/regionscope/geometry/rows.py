@@ -53,7 +53,7 @@ class Rows:
 
     def __init__(self, rows: int, width: int) -> None:
         self.width = width
-        self._memory = _memory(rows * width)
+        self._memory = _memory(usual_room(rows) * width)
 
     @staticmethod
     def of(table: Floats) -> "Rows":
@@ -87,14 +87,18 @@ class Rows:
             small, self._memory = self._memory, _memory(needed)
             self._memory[:size] = small
 
-    def thin(self, stays: Bools) -> None:
-        """Leave some rows out, and give back the memory of many. Tables are of no use afterwards."""
+    def keep(self, stays: Bools) -> int:
+        """Leave some rows out; returns how many stay. Tables are of no use afterwards."""
         table, kept = self.table(len(stays)), 0
         for rows in row_portions(len(stays), self.width):
             part = table[rows][stays[rows]]
             table[kept : kept + len(part)] = part
             kept += len(part)
-        if len(self._memory) > (size := max(kept * self.width, LARGER)):
+        return kept
+
+    def thin(self, stays: Bools) -> None:
+        """Leave some rows out, and give back the memory of many. Tables are of no use afterwards."""
+        if len(self._memory) > (size := max(self.keep(stays) * self.width, LARGER)):
             self._memory.resize(size, refcheck=False)  # the C library gives the rest back
 
 

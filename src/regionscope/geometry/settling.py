@@ -16,8 +16,9 @@ from regionscope.geometry.grids import Grid
 from regionscope.geometry.laws import route
 from regionscope.geometry.lineage import Lineage
 from regionscope.geometry.patterns import Boundaries, boundaries_of
-from regionscope.geometry.predicates import EPS
+from regionscope.geometry.predicates import DRIFT, EPS, SHIFT
 from regionscope.geometry.rational import CellMaps, Exact, Forms
+from regionscope.geometry.rounding import SURE
 from regionscope.geometry.tournaments import Bracket, bracket
 from regionscope.tracing.lifting import lifted
 from regionscope.tracing.network import Network, Tournament, as_rows
@@ -204,6 +205,12 @@ class Judge:
             signs[able] = self.exactly.signs(maps, some.cell, some.forms, target[able], some.lines, moduli)
         return signs
 
+    def distances(self, maps: CellMaps, meetings: Meetings) -> Floats:
+        """At most how far meetings are from what they are near to, along both axes, (n, 2); infinite if not proved."""
+        far, asked = np.full((len(meetings.cell), 2), np.inf), np.flatnonzero(meetings.cell >= 0)
+        far[asked] = self._filter.distances(maps, meetings[asked])
+        return far
+
     def places(self, maps: CellMaps, meetings: Meetings) -> Floats:
         """The coordinates (n, 2) of meetings, rounded once; NaN if that cannot be done or is too much."""
         found = np.full((len(meetings.cell), 2), np.nan)
@@ -297,7 +304,8 @@ def cut_by_site(cells: Complex, lineage: Lineage, judge: Judge, cut: Cut, most: 
 def _settle_vertices(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut) -> tuple[int, int]:
     """Settle the signs at the vertices there are; returns how many bounds leave open, and how many are not proved.
 
-    A look at the slopes that a unit has around a vertex often decides, where norms of the network did not.
+    A look at the slopes that a unit has around a vertex often decides, where norms of the network did not. If not, the
+    vertex is usually not known to be near enough to its true place: a look at that serves all who ask, here and later.
     """
     unclear, unproved = 0, 0
     if not cut.opened.any():
@@ -306,17 +314,40 @@ def _settle_vertices(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut) -> 
     for part in np.unique(behind[cut.opened > 0]):
         some = np.where(behind == part, cut.opened, 0).astype(np.int32)
         vertex, boundary = kernels.open_signs(cut.vertices, cut.rule, cut.ties, some).T
-        units = cut.values.shape[1]
-        unit, level = boundary % units, cut.rule.breakpoints[boundary // units]
-        away = cut.values[vertex, unit] - level
-        clear = np.abs(away) > cells.local_bounds(vertex, unit, cut) + 2 * EPS * np.abs(level)
-        signs = np.where(clear, np.sign(away), UNSETTLED).astype(np.int8)
-        rest = np.flatnonzero(~clear)
+        signs = _clear_signs(cells, cut, vertex, boundary)
+        rest = np.flatnonzero(signs == UNSETTLED)
+        unclear += len(rest)
         if len(rest) and judge.may_settle(cut.boundaries):
-            signs[rest] = judge.signs(maps, cut, cells.corners(vertex[rest], judge.boundaries), boundary[rest])
+            _note_distances(cells, maps, judge, cut, np.unique(vertex[rest]))
+            signs[rest] = _clear_signs(cells, cut, vertex[rest], boundary[rest])
+            rest = np.flatnonzero(signs == UNSETTLED)
+            meetings = cells.corners(vertex[rest], judge.boundaries)
+            signs[rest] = judge.signs(maps, cut, meetings, boundary[rest])
         cut.set_signs(vertex, boundary, signs)
-        unclear, unproved = unclear + len(rest), unproved + int((signs == UNSETTLED).sum())
+        unproved += int((signs == UNSETTLED).sum())
     return unclear, unproved
+
+
+def _clear_signs(cells: Complex, cut: Cut, vertex: Indices, boundary: Indices) -> Signs:
+    """The signs that slopes around vertices prove."""
+    units = cut.values.shape[1]
+    unit, level = boundary % units, cut.rule.breakpoints[boundary // units]
+    away = cut.values[vertex, unit] - level
+    clear = np.abs(away) > cells.local_bounds(vertex, unit, cut) + 2 * EPS * np.abs(level)
+    return np.where(clear, np.sign(away), UNSETTLED).astype(np.int8)
+
+
+def _note_distances(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut, vertices: Indices) -> None:
+    """Write down how far vertices are from their true places, where that is less than what is known."""
+    if maps.frames is None:
+        return
+    meetings, doubt = cells.corners(vertices, judge.boundaries), cut.vertices.doubt
+    far = judge.distances(maps, meetings) + cut.rule.law[DRIFT]  # coordinates are rounded
+    axes = maps.frames(meetings.cell)[1].norm(dim=2).numpy()
+    with np.errstate(invalid="ignore"):  # of a line without length
+        shift = SURE * (far[:, : axes.shape[1]] * axes).sum(axis=1)
+    for column in (SHIFT, SHIFT + 1):
+        doubt[vertices, column] = np.fmin(doubt[vertices, column], shift)
 
 
 def exact_pieces(

@@ -67,16 +67,13 @@ class _CellBlock:
         share = self.cells.shares(parts, before)
         if not share.any():
             return []
-        return [
-            _CellBlock(
-                part,
-                self.swept.part(vertices, cells, advanced=self.advanced),
-                self.site,
-                self.advanced,
-                self.share * len(part) / max(1, len(self.cells)),
-            )
-            for part, vertices, cells in self.cells.split(share, before)
-        ]
+        parts = list(self.cells.split(share, before))
+        blocks = [self._part(*part, in_place=False) for part in parts[1:]]
+        return [self._part(*parts[0], in_place=True), *blocks]  # the first is the one to go on with
+
+    def _part(self, cells: Complex, vertices: Indices, chosen: Indices, *, in_place: bool) -> "_CellBlock":
+        swept = self.swept.part(vertices, chosen, advanced=self.advanced, in_place=in_place)
+        return _CellBlock(cells, swept, self.site, self.advanced, self.share * len(cells) / max(1, len(self.cells)))
 
 
 @torch.no_grad()
@@ -117,7 +114,6 @@ def sweep(
             before_blocks()
         waiting += reversed(parts)
         if parts:
-            block.swept.state = []  # what is returned is the first
             continue
         _place_exactly(block.cells, block.swept)
         if not waiting and not done.cells:

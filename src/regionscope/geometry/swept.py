@@ -343,18 +343,30 @@ class Swept:
             return self.summed.bytes_to_advance(widths, self.vertices)
         return 8 * self.vertices * (widths + sum(rows.width for rows in self.state))
 
-    def part(self, vertices: Indices, cells: Indices, *, advanced: bool) -> "Swept":
-        """What is carried of some of the vertices and cells; they may have `advanced` to a site that has not cut."""
+    def part(self, vertices: Indices, cells: Indices, *, advanced: bool, in_place: bool = False) -> "Swept":
+        """What is carried of some of the vertices and cells; they may have `advanced` to a site that has not cut.
+
+        If `in_place`, it takes over the memory of the whole, which is of no use afterwards.
+        """
         part = copy.copy(self)
         if self.summed is not None:
             among = None if advanced and self._done is None else self.among  # there may be fewer
             part.summed = replace(self.summed, parted=True, among=among)
         part.vertices = len(vertices)
-        part.state = [rows.chosen(vertices) for rows in self.state]
+        part.state = self._left(vertices) if in_place else [rows.chosen(vertices) for rows in self.state]
         part.doubt, part.lineage = self.doubt[vertices], self.lineage.part(cells)
         part._standings = self._standings.of(vertices)
         part._moved = None if self._moved is None else self._moved[vertices]
         return part
+
+    def _left(self, vertices: Indices) -> list[Rows]:
+        """The state with some of the vertices, whose numbers rise, alone."""
+        stays = np.zeros(self.vertices, bool)
+        stays[vertices] = True
+        left, self.state = self.state, []
+        for rows in left:
+            rows.keep(stays)
+        return left
 
     def follow(self, outcome: Outcome, law: Law, following: Floats, *, whole: bool = True) -> None:
         """The site has cut: its new vertices belong to the state, and its cells are those that there are now.
