@@ -67,9 +67,9 @@ class _CellBlock:
         share = self.cells.shares(parts, before)
         if not share.any():
             return []
-        parts = list(self.cells.split(share, before))
-        blocks = [self._part(*part, in_place=False) for part in parts[1:]]
-        return [self._part(*parts[0], in_place=True), *blocks]  # the first is the one to go on with
+        first, *others = self.cells.split(share, before)
+        blocks = [self._part(*other, in_place=False) for other in others]
+        return [self._part(*first, in_place=True), *blocks]  # the first is the one to go on with
 
     def _part(self, cells: Complex, vertices: Indices, chosen: Indices, *, in_place: bool) -> "_CellBlock":
         swept = self.swept.part(vertices, chosen, advanced=self.advanced, in_place=in_place)
