@@ -380,6 +380,22 @@ def test_every_option_in_effect_is_in_the_runs_file(tmp_path: Path) -> None:
     assert rs.Run.open(tmp_path / "run").label("boundary_crossings") == "boundary crossings, radius 0.05, directions 3"
 
 
+def test_labels_name_the_options_that_measures_were_really_taken_with(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    asked = {"local_rank": {"method": "random"}, "boundary_crossings": {"frame": torch.eye(3)[:2]}}
+    with rs.Monitor(
+        mlp(3, 4, 2), {"a": torch.randn(5, 3)}, measures=asked, run=tmp_path / "run", strict=True
+    ) as monitor:
+        record = monitor(0)
+    assert record is not None
+    run = rs.Run.open(tmp_path / "run")
+    for name in asked:
+        assert run.read(0).probes["a"][name]["options"] == record.probes["a"][name]["options"]
+    assert run.label("a/local_rank") == "local rank at a, eps 0.1, directions 3"
+    assert run.label("boundary_crossings") == "boundary crossings, radius 0.05, directions 2"
+    assert "frame" in run.config["measures"]["boundary_crossings"]
+
+
 def test_attacks_keep_to_the_range_of_all_probes_unless_they_are_told_otherwise(monkeypatch: Any) -> None:
     x = np.array([[0.1, 0.3], [0.7, 0.2]])  # float64, of which float32 rounds beyond the ends
     model, seen = mlp(2, 4, 2), []

@@ -36,7 +36,6 @@ from regionscope.cli.places import (
     fitting_plane,
     plane_forecast,
 )
-from regionscope.files import plain
 from regionscope.geometry.forecasts import Forecast
 from regionscope.geometry.planes import USUAL_MARGIN, check_size
 from regionscope.inequalities.bound import Bounds
@@ -44,8 +43,8 @@ from regionscope.machine import GB
 from regionscope.measures.attacks import box_of
 from regionscope.measures.classification import checked_labels
 from regionscope.measures.plans import Planned, planned_bounds, planned_measures, usual_measures
-from regionscope.measures.table import BOUNDS_DEFAULTS, MEASURES, measure_named, options_in_words
-from regionscope.results import kind_of_error, with_error, with_interval
+from regionscope.measures.table import BOUNDS_DEFAULTS, MEASURES, measure_named
+from regionscope.results import kind_of_error, options_in_words, with_error, with_interval
 from regionscope.tables import how_many, text_table, write_rows
 
 TOLD_BY_FILE = Given()
@@ -382,15 +381,13 @@ def _measure_row(
 ) -> dict[str, Any]:
     """One measure as it is planned, as a row of the table."""
     x, y = data[: how.points], None if classes is None else classes[: how.points]
-    table = measure_named(how.name)
-    found = table.estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
-    settings = table.effective(how.options)
-    return {**found.to_dict(), "options": ", ".join(options_in_words(settings)), "settings": settings, "seed": seed}
+    found = measure_named(how.name).estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
+    return {**found.to_dict(), "seed": seed}
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row for files without objects in their cells: its settings are JSON."""
-    return {**row, "settings": json.dumps(plain(row["settings"]))}
+    """A row for files without objects in their cells: its options are JSON."""
+    return {**row, "options": json.dumps(row["options"])}
 
 
 def bounds(
@@ -540,7 +537,7 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
         points = how_many(row["n"], "point")
         kind = f"exact at each of {points}" if row["exact"] else f"{kind_of_error(row['quantity'])} at {points}"
-        said = ", ".join(filter(None, [kind, row["options"]]))
+        said = ", ".join([kind, *options_in_words(row["options"])])
         error, share = row["stderr"], row.get("interval")
         number = with_error(row["mean"], error) if share is None else with_interval(row["mean"], *share)
         body.append([row["label"], number, *per_layer, said])

@@ -107,11 +107,12 @@ def boundary_distance(
     losers = any(s.tournament is not None and s.tournament.winners is not None for s in net.sites)
     bound = losers or bool(tied.any())
     return Distance(
-        f"distance to the nearest boundary ({norm})",
+        "distance to the nearest boundary",
         found.detach().cpu().double().numpy(),
         exact=not bound and net.piecewise_linear,
         quantity="distance to the nearest boundary" + (" (lower bound)" if bound and net.piecewise_linear else ""),
         tensor=found.mean().to(dtype) if differentiable else None,
+        options={"norm": norm, "good": good},
         site=places,
         nearest_unit=torch.cat(units).cpu().numpy(),
         layer=layers[places],
