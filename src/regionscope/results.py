@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 ROUNDING = 1e-12  # of a number: an error below that is made by floats
+SMOOTH = "the network is smooth: it has no linear regions, and boundaries are only where its units switch"
 _TOLD = ("sigma", "eps", "radius", "norm", "bounds", "draws", "directions")  # what a number means little without
 
 
@@ -34,7 +35,8 @@ class Estimate:
 
     `options` are those of the measure that had a say, as they were really used: the method that "auto" chose, no more
     directions than the input has. Called with them and the same generator, the measure gives the same. Printed are
-    those that a number means little without.
+    those that a number means little without. A number of a network that is not `piecewise_linear` is printed as one of
+    a smooth network: its boundaries are only where units switch, and no linear regions meet there.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Estimate:
     drawn_together: bool = False  # the points share what was drawn: their spread does not tell the error of the mean
     layer_resolution: NDArray[np.float64] | None = None  # (n, layers): `resolution` at each layer
     options: Mapping[str, Any] = field(default_factory=dict)
+    piecewise_linear: bool | None = None  # whether the network is; None if that is not known
 
     # with a row a point
     POINTWISE: ClassVar[tuple[str, ...]] = (
@@ -108,7 +111,8 @@ class Estimate:
 
     @property
     def _kind(self) -> str:
-        return "exact at each point" if self.exact else kind_of_error(self.quantity)
+        error = "exact at each point" if self.exact else kind_of_error(self.quantity)
+        return f"{error}, of a smooth network" if self.piecewise_linear is False else error
 
     def __float__(self) -> float:
         return self.mean
@@ -139,7 +143,7 @@ class Estimate:
         return {
             "name": self.name, "label": self.label, "mean": self.mean, "stderr": self.stderr, "n": self.n,
             "exact": self.exact, "quantity": self.quantity, "per_layer": layers, "options": self._plain_options,
-            **shared,
+            "piecewise_linear": self.piecewise_linear, **shared,
         }  # fmt: skip
 
     @property

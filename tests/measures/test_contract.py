@@ -73,7 +73,7 @@ def assert_same(one: rs.Estimate, other: rs.Estimate, tolerance: float = 0.0) ->
             assert a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=name)
     assert (one.name, one.exact, one.quantity) == (other.name, other.exact, other.quantity)
-    assert one.to_dict()["options"] == other.to_dict()["options"]
+    assert one.to_dict()["options"] == other.to_dict()["options"] and one.piecewise_linear == other.piecewise_linear
 
 
 def rounding(net: rs.Network) -> float:
@@ -98,6 +98,7 @@ def test_there_is_one_number_a_point_and_layers_add_up_to_it(name: str, each: st
     assert columns[result.name] is result.per_point and all(len(column) == result.n for column in columns.values())
     summary = result.to_dict()
     assert summary["mean"] == result.per_point.mean() and summary["n"] == result.n
+    assert summary["piecewise_linear"] is True and "smooth" not in repr(result)
 
 
 @pairs
@@ -509,7 +510,12 @@ def test_units_of_smooth_networks_are_measured_but_not_their_regions(name: str) 
         with pytest.raises(ValueError, match="not piecewise linear"):
             measured(name, model, x, labels, allow_smooth=True)
     else:
-        assert_same(measured(name, model, x, labels, allow_smooth=True), measured(name, net, x, labels))
+        result = measured(name, net, x, labels)
+        assert_same(measured(name, model, x, labels, allow_smooth=True), result)
+        assert result.to_dict()["piecewise_linear"] is False
+        assert repr(result).endswith(", of a smooth network)") and "of a smooth network" in result._repr_html_()
+        assert "smooth network" in " ".join(result.plot().get_title().split())
+        plt.close("all")
 
 
 # those that are in no table

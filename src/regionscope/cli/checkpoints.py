@@ -44,7 +44,7 @@ from regionscope.measures.attacks import box_of
 from regionscope.measures.classification import checked_labels
 from regionscope.measures.plans import Planned, planned_bounds, planned_measures, usual_measures
 from regionscope.measures.table import BOUNDS_DEFAULTS, MEASURES, measure_named
-from regionscope.results import kind_of_error, options_in_words, with_error, with_interval
+from regionscope.results import SMOOTH, kind_of_error, options_in_words, with_error, with_interval
 from regionscope.tables import how_many, text_table, write_rows
 
 TOLD_BY_FILE = Given()
@@ -328,7 +328,8 @@ def measure(
             stop.add_note(f"the rest, with the same options and another --out: {rest}")
         else:
             stop.add_note(f"(in {left[0].name})")
-    text = f"{net!r}, {how_many(len(data), 'point')}\n\n{_measures_table(rows, net.layers)}"
+    about = [f"{net!r}, {how_many(len(data), 'point')}", *([] if net.piecewise_linear else [SMOOTH])]
+    text = "\n".join([*about, "", _measures_table(rows, net.layers)])
     if out is not None:
         write_rows(rows if out.suffix == ".json" else list(map(_flat, rows)), out)
         text += f"\n\nwrote {out}"

@@ -339,4 +339,5 @@ def _estimate_of(net: Network, found: _Densities, options: Mapping[str, Any], di
         per_unit=None if found.units is None else found.units.detach().cpu().double().numpy(),
         tensor=layers.sum(dim=1).mean() if differentiable else None,
         options={**options, **found.options},
+        piecewise_linear=net.piecewise_linear,
     )

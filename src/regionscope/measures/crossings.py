@@ -240,6 +240,7 @@ class Tally:
                 "radius": self.radius, "directions": self.directions, **options, "include_centre": self.include_centre,
                 "layers": self.layers,
             },
+            piecewise_linear=way.net.piecewise_linear,
             boundaries=np.array(boundaries, np.float64),
             deformation=Deformation(self.radius, self.directions, self.layers, *graphs) if graphs else None,
         )  # fmt: skip

@@ -113,6 +113,7 @@ def boundary_distance(
         quantity="distance to the nearest boundary" + (" (lower bound)" if bound and net.piecewise_linear else ""),
         tensor=found.mean().to(dtype) if differentiable else None,
         options={"norm": norm, "good": good},
+        piecewise_linear=net.piecewise_linear,
         site=places,
         nearest_unit=torch.cat(units).cpu().numpy(),
         layer=layers[places],
@@ -300,7 +301,8 @@ def certified_radius(
             right = label_leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
             parts.append(torch.where(right, _safe_radii(routes, x.double(), y), 0.0))
     found = torch.cat(parts).cpu().numpy()
-    return Estimate("certified radius (l2)", found, quantity="length (lower bound on the adversarial distance)")
+    quantity = "length (lower bound on the adversarial distance)"
+    return Estimate("certified radius (l2)", found, quantity=quantity, piecewise_linear=True)
 
 
 # Radii are short by this share, far more than rounding can leave in a norm, a sum of two numbers or a quotient.

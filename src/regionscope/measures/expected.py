@@ -33,7 +33,10 @@ def expected_line_regions(
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=False, generator=generator)
     counts = 1 + found.layers.mean(dim=0).sum(dim=1).cpu().double().numpy()
     options = {"sigma": as_array(sigma).tolist(), **found.options}
-    return Estimate("expected regions on the line", counts, quantity="regions", options=options)
+    return Estimate(
+        "expected regions on the line", counts, quantity="regions", options=options,
+        piecewise_linear=net.piecewise_linear,
+    )  # fmt: skip
 
 
 @torch.inference_mode(False)  # it differentiates wherever it is called
@@ -55,7 +58,10 @@ def expected_boundary_length(
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=False, generator=generator)
     layers = found.layers.mean(dim=0).cpu().double().numpy() * plane.area
     options = {"sigma": as_array(sigma).tolist(), **found.options}
-    return Estimate("expected boundary length", layers.sum(axis=1), layers, quantity="length", options=options)
+    return Estimate(
+        "expected boundary length", layers.sum(axis=1), layers, quantity="length", options=options,
+        piecewise_linear=net.piecewise_linear,
+    )  # fmt: skip
 
 
 def _uniform_coordinates(domain: np.ndarray, n: int, generator: torch.Generator | None) -> np.ndarray:

@@ -87,7 +87,7 @@ def local_rank(
     layers = torch.stack(counts, dim=1).cpu().double().numpy()
     return Estimate(
         "local rank", layers.sum(axis=1), layers, exact=True, quantity="singular values", tensor=total,
-        options={**threshold, **along.options},
+        options={**threshold, **along.options}, piecewise_linear=net.piecewise_linear,
     )  # fmt: skip
 
 
@@ -119,6 +119,7 @@ def _estimated_rank(
         resolution=np.sqrt((resolution**2).sum(axis=1)),
         layer_resolution=resolution,
         options={**threshold, "method": "random", "directions": directions},
+        piecewise_linear=net.piecewise_linear,
     )  # fmt: skip
 
 

@@ -64,6 +64,7 @@ def local_region_count(
         exact=all(exactly),
         quantity=f"regions in a {shape}",
         options={"radius": float(radius), "shape": shape, **({} if axes is None else {"axes": as_array(axes)})},
+        piecewise_linear=net.piecewise_linear,
     )
 
 

@@ -79,9 +79,10 @@ def robust_accuracy(
             stands[stands.clone()] = _right(outputs, there, y[stands])
         right.append(stands)
     found = torch.cat(right).cpu().double().numpy()
+    about: dict[str, Any] = {"options": options, "piecewise_linear": net.piecewise_linear}
     if attacked is None:
-        return Share("accuracy", found, exact=True, quantity="share of points", options=options)
-    return Share("robust accuracy", found, quantity="share of points (upper bound)", options=options)
+        return Share("accuracy", found, exact=True, quantity="share of points", **about)
+    return Share("robust accuracy", found, quantity="share of points (upper bound)", **about)
 
 
 def _given_attack(attack: Attack, outputs: Outputs) -> _Attacked:

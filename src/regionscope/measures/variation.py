@@ -94,6 +94,7 @@ def total_variation(
         point_stderr=torch.cat(errors).detach().cpu().double().numpy() if errors else None,
         tensor=found.mean() if differentiable else None,
         options={"target": target, **how},
+        piecewise_linear=net.piecewise_linear,
     )
 
 

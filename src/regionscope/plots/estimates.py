@@ -15,7 +15,8 @@ def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
     """
     ax = ax or new_axes(0.6)
     about = (",\n" if is_narrow(ax) else ", ").join([found.name, how_many(found.n, "point")])
-    options = in_lines("", options_in_words(found.options), ax, below=True)
+    smooth = ["smooth network"] if found.piecewise_linear is False else []
+    options = in_lines("", [*options_in_words(found.options), *smooth], ax, below=True)
     ax.set_title("\n".join(filter(None, [about, options])), fontsize="medium" if is_narrow(ax) else None)
     if found.per_layer is not None and len(found.layer_numbers) > 1:
         errors = None if np.isnan(found.layer_stderr).all() else found.layer_stderr

@@ -71,6 +71,7 @@ class Run(Facts):
             "records": f"{len(steps)}, from step {steps[0]} to {steps[-1]}" if steps else 0,
             "measures": ", ".join(dict.fromkeys(name for found in probes.values() for name in found)) or "none",
             "probes": ", ".join(probes) or "none",
+            **({"network": "smooth"} if self.piecewise_linear is False else {}),
         }  # fmt: skip
 
     # making and opening
@@ -365,6 +366,13 @@ class Run(Facts):
         records = [self.read(step) for step in self._whole_steps()]
         found = ((probe, name, one) for r in records for probe in r.probes for name, one in r.probes[probe].items())
         return list(dict.fromkeys((probe, name) for probe, name, one in found if "mean" in one))
+
+    @property
+    def piecewise_linear(self) -> bool | None:
+        """Whether the network is, as its records tell; None if none does, as those of older versions."""
+        probes = (found for step in self._whole_steps() for found in self.read(step).probes.values())
+        told = (one.get("piecewise_linear") for found in probes for one in found.values())
+        return next((known for known in told if isinstance(known, bool)), None)
 
     def has_phases(self, column: str = SIGNAL_COLUMN) -> bool:
         """Whether there are enough records of a column to tell its phases."""
