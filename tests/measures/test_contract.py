@@ -165,7 +165,8 @@ def test_one_point_is_enough(name: str, each: str) -> None:
         assert alone.n == 1 and alone.mean == alone.per_point[0]
         assert alone.mean == pytest.approx(result.per_point[0], rel=rounding(net), abs=rounding(net))
         if alone.exact and not isinstance(alone, rs.Share):
-            assert math.isnan(alone.stderr) and "± ?, n = 1" in repr(alone), "one point does not say how others differ"
+            assert math.isnan(alone.stderr), "one point does not say how others differ"
+            assert "± ?, " in repr(alone) and ", n = 1, " in repr(alone)
 
 
 # what goes in
