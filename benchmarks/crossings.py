@@ -51,7 +51,7 @@ def plain(net: rs.Network, points: Tensor, frame: Tensor, radius: float) -> Call
         with torch.no_grad():
             for bundle in bundles(way, [points], frame, len(frame), reach=radius):
                 tally.add(bundle)
-        return tally.result(way.sites)
+        return tally.result(way, {"frame": frame.numpy()})
 
     return counted
 

@@ -1,7 +1,7 @@
 """What a measure returns."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regionscope.files import plain
 from regionscope.tables import how_many, html_table
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 
 ROUNDING = 1e-12  # of a number: an error below that is made by floats
+SMOOTH = "the network is smooth: it has no linear regions, and boundaries are only where its units switch"
+_TOLD = ("sigma", "eps", "radius", "norm", "bounds", "draws", "directions")  # what a number means little without
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,11 @@ class Estimate:
     can be told, and `resolution` the part of it that may be on one side at all points: no mean makes that less.
     `quantity` says what the number is. `tensor` is the mean with its gradients, if asked for; copies and pickles have
     it without.
+
+    `options` are those of the measure that had a say, as they were really used: the method that "auto" chose, no more
+    directions than the input has. Called with them and the same generator, the measure gives the same. Printed are
+    those that a number means little without. A number of a network that is not `piecewise_linear` is printed as one of
+    a smooth network: its boundaries are only where units switch, and no linear regions meet there.
     """
 
     name: str
@@ -42,6 +50,8 @@ class Estimate:
     resolution: NDArray[np.float64] | None = None  # (n,)
     drawn_together: bool = False  # the points share what was drawn: their spread does not tell the error of the mean
     layer_resolution: NDArray[np.float64] | None = None  # (n, layers): `resolution` at each layer
+    options: Mapping[str, Any] = field(default_factory=dict)
+    piecewise_linear: bool | None = None  # whether the network is; None if that is not known
 
     # with a row a point
     POINTWISE: ClassVar[tuple[str, ...]] = (
@@ -101,7 +111,8 @@ class Estimate:
 
     @property
     def _kind(self) -> str:
-        return "exact at each point" if self.exact else kind_of_error(self.quantity)
+        error = "exact at each point" if self.exact else kind_of_error(self.quantity)
+        return f"{error}, of a smooth network" if self.piecewise_linear is False else error
 
     def __float__(self) -> float:
         return self.mean
@@ -112,7 +123,8 @@ class Estimate:
         return f"{self.mean:{spec}} ± {'?' if math.isnan(self.stderr) else format(self.stderr, spec)}"
 
     def __repr__(self) -> str:
-        return f"Estimate({self.label} = {self._number}, n = {self.n}, {self._kind})"
+        told = [f"{self.label} = {self._number}", *options_in_words(self.options), f"n = {self.n}", self._kind]
+        return f"Estimate({', '.join(told)})"
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -121,7 +133,7 @@ class Estimate:
             means = self.per_layer.mean(axis=0)
             for number, mean, error in zip(self.layer_numbers, means, self.layer_stderr, strict=True):
                 rows.append([f"layer {number}", with_error(float(mean), float(error))])
-        about = [how_many(self.n, "point"), self._kind, self.quantity]
+        about = [*options_in_words(self.options), how_many(self.n, "point"), self._kind, self.quantity]
         return html_table(rows, ", ".join(filter(None, about)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,8 +142,14 @@ class Estimate:
         shared = {} if self.resolution is None else {"resolution": float(self.resolution.mean())}
         return {
             "name": self.name, "label": self.label, "mean": self.mean, "stderr": self.stderr, "n": self.n,
-            "exact": self.exact, "quantity": self.quantity, "per_layer": layers, **shared,
+            "exact": self.exact, "quantity": self.quantity, "per_layer": layers, "options": self._plain_options,
+            "piecewise_linear": self.piecewise_linear, **shared,
         }  # fmt: skip
+
+    @property
+    def _plain_options(self) -> dict[str, Any]:
+        """For JSON, but for matrices, such as a frame: a summary is no place for them."""
+        return {name: plain(value) for name, value in self.options.items() if getattr(value, "ndim", 0) < 2}
 
     @property
     def layer_numbers(self) -> tuple[int, ...]:
@@ -191,6 +209,26 @@ class Share(Estimate):
     def to_dict(self) -> dict[str, Any]:
         """With the interval at 95 %."""
         return {**super().to_dict(), "interval": list(self.interval())}
+
+
+def options_in_words(options: object) -> list[str]:
+    """Those options of a measure that its numbers mean little without.
+
+    >>> options_in_words({"radius": 0.05, "directions": 25, "layers": None})
+    ['radius 0.05', 'directions 25']
+    """
+    told = dict(options) if isinstance(options, Mapping) else {}
+    if told.get("method", "random") not in ("random", "combinations"):
+        told.pop("directions", None)  # none are drawn
+    return [f"{option} {_in_words(told[option])}" for option in _TOLD if told.get(option) is not None]
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, np.ndarray | Tensor):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return " to ".join(map(_in_words, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def kind_of_error(quantity: str) -> str:

@@ -222,7 +222,7 @@ def test_measures_are_a_table_and_a_file(tmp_path: Path) -> None:
     assert [row["name"] for row in rows][:3] == ["local complexity", "boundary crossings", "local rank"]
     columns = dict.fromkeys(name for row in rows for name in row)
     stored = pyarrow.parquet.read_table(tmp_path / "measures.parquet").to_pylist()
-    assert [row | {"settings": json.loads(row["settings"])} for row in stored] == [columns | row for row in rows]
+    assert [row | {"options": json.loads(row["options"])} for row in stored] == [columns | row for row in rows]
     count = command("measure", str(tmp_path / "net.safetensors"), "local_region_count", "--count", "5")
     assert "local region count" in count.stdout
     assert "there is no measure 'mood'" in command("measure", str(tmp_path / "net.safetensors"), "mood").stderr

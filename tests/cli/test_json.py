@@ -18,6 +18,7 @@ import regionscope as rs
 from regionscope.app.server import Address
 from regionscope.cli.commands import COMMANDS, app
 from regionscope.measures.plans import UNPLANNED
+from regionscope.results import SMOOTH
 from regionscope.training.checkpoints import Architecture, save_weights
 
 TRAINING = "--overwrite --steps 4 --size 50 --test-size 20 --depth 1 --width 4 --points 5 --records 4".split()
@@ -63,12 +64,13 @@ def test_commands_on_checkpoints(printed: Callable[..., Any]) -> None:
     assert len(rows) == 8 and json.loads(Path("measures.json").read_text()) == rows
     assert {row["seed"] for row in rows} == {3}
     for row, (name, measure) in zip(rows, ((n, m) for n, m in rs.MEASURES.items() if n not in UNPLANNED), strict=True):
-        assert list(row["settings"]) == list(measure.defaults), name
-    assert rows[0]["settings"] | {"sigma": 0.05} == rs.MEASURES["local_complexity"].defaults
-    assert rows[0]["settings"]["sigma"] == 0.5 and rows[0]["options"].startswith("sigma 0.5, draws ")
+        assert row["options"].keys() <= measure.defaults.keys(), name
+    assert rows[0]["options"] == {
+        "sigma": 0.5, "good": True, "weight_noise": False, "density": True, "method": "gram", "draws": 32
+    }  # fmt: skip
     printed("measure", *NET, "--out", "measures.csv")
     with Path("measures.csv").open() as file:
-        assert [json.loads(row["settings"]) for row in csv.DictReader(file)][1] == rows[1]["settings"]
+        assert [json.loads(row["options"]) for row in csv.DictReader(file)][1] == rows[1]["options"]
     assert printed("measure", *NET, "local_rank", "--plan")["measures"]["local_rank"]["points"] == 8
     assert {row["holds"] for row in printed("bounds", *NET)} <= {True, None, False}
     assert printed("bounds", *NET, "--plan")["measures"]["bounds"]["points"] == 8
@@ -94,6 +96,23 @@ def test_commands_on_runs(printed: Callable[..., Any], monkeypatch: pytest.Monke
     monkeypatch.setattr("regionscope.cli.explorer.serve", lambda viewer, port, started: started(Address(7, "secret")))
     monkeypatch.setattr("regionscope.cli.explorer.first_look", lambda viewer: None)
     assert printed("view", "demo", "--no-browser")["url"] == "http://127.0.0.1:7/?token=secret"
+
+
+def test_smooth_networks_are_called_so(printed: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
+    training = [*TRAINING, "--activation", "gelu", *CROSSINGS]
+    assert printed("train", "runs/smooth", *training)["piecewise_linear"] is False
+    assert [run["piecewise_linear"] for run in printed("status")] == [False]
+    save_weights(mlp(6, 5, 3).state_dict(), "smooth.safetensors", Architecture("mlp", "gelu"))
+    measure = ["measure", "smooth.safetensors", "--points", "x.npy", "--allow-smooth", "boundary_crossings"]
+    assert [row["piecewise_linear"] for row in printed(*measure)] == [False]
+    assert [row["piecewise_linear"] for row in printed("measure", *NET, "local_rank")] == [True]
+    for command in (["train", "runs/smooth", *training], ["status"], ["report", "runs/smooth"], measure):
+        app(command)
+        assert capsys.readouterr().out.count(SMOOTH) == 1, command
+    assert Path("runs/smooth/report/report.md").read_text().count(SMOOTH) == 1
+    app(["train", "runs/linear", *TRAINING, *CROSSINGS])
+    app(["report", "runs/linear"])
+    assert SMOOTH not in capsys.readouterr().out
 
 
 def test_commands_on_neither(printed: Callable[..., Any]) -> None:

@@ -297,7 +297,10 @@ def test_labels_of_ones_own_points_are_used_and_attacks_keep_to_the_data(
     box = (float(x.min()), float(x.max()))
     model = rs.load_model(net)
     assert row["mean"] == rs.robust_accuracy(model, x, y, bounds=box, generator=torch.Generator().manual_seed(0)).mean
-    assert row["options"] == f"radius 0.03137, norm Linf, bounds {box[0]:.4g} to {box[1]:.4g}"
+    assert row["options"].items() >= {"radius": 8 / 255, "norm": "Linf", "bounds": [*box], "attack": "pgd"}.items()
+    words = f"radius 0.03137, norm Linf, bounds {box[0]:.4g} to {box[1]:.4g}"
+    app(["measure", str(net), "robust_accuracy", "--points", "x.npy", "--labels", "y.npy"])
+    assert words in capsys.readouterr().out
 
 
 def test_runs_are_exported_as_rows(net: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 import regionscope as rs
 from regionscope.cli import bounds as command
 from regionscope.measures.table import BOUNDS_DEFAULTS
-from regionscope.results import joint_estimate
+from regionscope.results import joint_estimate, options_in_words
 
 # small enough for all cases, and with something to count
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -72,6 +73,7 @@ def assert_same(one: rs.Estimate, other: rs.Estimate, tolerance: float = 0.0) ->
             assert a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=name)
     assert (one.name, one.exact, one.quantity) == (other.name, other.exact, other.quantity)
+    assert one.to_dict()["options"] == other.to_dict()["options"] and one.piecewise_linear == other.piecewise_linear
 
 
 def rounding(net: rs.Network) -> float:
@@ -96,6 +98,7 @@ def test_there_is_one_number_a_point_and_layers_add_up_to_it(name: str, each: st
     assert columns[result.name] is result.per_point and all(len(column) == result.n for column in columns.values())
     summary = result.to_dict()
     assert summary["mean"] == result.per_point.mean() and summary["n"] == result.n
+    assert summary["piecewise_linear"] is True and "smooth" not in repr(result)
 
 
 @pairs
@@ -162,7 +165,8 @@ def test_one_point_is_enough(name: str, each: str) -> None:
         assert alone.n == 1 and alone.mean == alone.per_point[0]
         assert alone.mean == pytest.approx(result.per_point[0], rel=rounding(net), abs=rounding(net))
         if alone.exact and not isinstance(alone, rs.Share):
-            assert math.isnan(alone.stderr) and "± ?, n = 1" in repr(alone), "one point does not say how others differ"
+            assert math.isnan(alone.stderr), "one point does not say how others differ"
+            assert "± ?, " in repr(alone) and ", n = 1, " in repr(alone)
 
 
 # what goes in
@@ -333,6 +337,76 @@ def test_results_can_be_copied_and_sent_to_other_processes(name: str, each: str)
         assert [f.name for f in fields(again)] == [f.name for f in fields(result)]
 
 
+# what a measure is called with in several ways: by its defaults, or by these
+WAYS: dict[str, list[dict[str, Any]]] = {
+    "local_complexity": [{"method": "random", "directions": 3}, {"draws": 5, "good": False}, {"weight_noise": True}],
+    "boundary_crossings": [{"directions": 50}, {"shared_frame": False, "layers": [1]}, {"frame": torch.eye(4)[:2]}],
+    "local_rank": [{"method": "random", "directions": 50}, {"eps": 0}, {"relative": True, "method": "gram"}],
+    "total_variation": [{"method": "combinations"}, {"method": "gram"}, {"target": 0, "method": "random"}],
+    "boundary_distance": [{"norm": "L1"}, {"good": True}],
+    "good_units": [{"per_unit": True}],
+    "local_region_count": [{"shape": "disc"}, {"axes": torch.eye(4)[:2]}],
+    "robust_accuracy": [{"attack": a} for a in ("none", "fgsm", "apgd")] + [{"bounds": (-99.1, 99.1), "norm": "l2"}],
+    "certified_radius": [],
+}
+NO_SAY = {"per_unit", "max_cells"}  # in the number, whatever they are
+
+
+@names
+def test_the_options_that_a_result_tells_give_it_again(name: str) -> None:
+    found, net, labels = made("dense")
+    measure = rs.MEASURES[name]
+    told: set[str] = set()
+    for way in [OPTIONS.get(name, {}), *WAYS[name]]:
+        result = measure.estimate(net, found.points, labels, **way)
+        again = measure.estimate(net, found.points, labels, **result.options)
+        np.testing.assert_array_equal(again.per_point, result.per_point)
+        assert again.to_dict()["options"] == result.to_dict()["options"]
+        assert result.options.get("method") != "auto" and result.options.get("attack", "pgd") is not None
+        told |= result.options.keys()
+    assert told == measure.defaults.keys() - NO_SAY
+
+
+@names
+def test_options_that_a_number_means_little_without_are_printed_once(name: str) -> None:
+    found, net, labels = made("dense")
+    for way in [{}, *WAYS[name]]:
+        result = rs.MEASURES[name].estimate(net, found.points, labels, **way)
+        words = options_in_words(result.options)
+        needed = {"sigma", "eps", "radius", "norm", "bounds", "draws"} & result.options.keys()
+        assert needed <= {word.split()[0] for word in words}
+        assert ("directions" in result.options) == any(word.startswith("directions ") for word in words)
+        title = " ".join(result.plot().get_title().split())
+        plt.close("all")
+        for word in words:
+            for shown in (repr(result), result._repr_html_(), f"{title} {result.quantity}"):
+                assert shown.count(word) == 1, (word, shown)
+        for option in needed:
+            assert option not in result.quantity
+
+
+def test_results_tell_what_was_really_taken() -> None:
+    found, net, labels = made("dense")
+    x = found.points
+    assert rs.boundary_crossings(net, x, radius=0.5).options["directions"] == 4, "as many as the input has"
+    assert rs.local_complexity(net, x, draws=5).options["draws"] == 4, "pairs"
+    shallow = rs.local_complexity(mlp(4, 6, 2), x, good=False, draws=5)
+    assert "draws" not in shallow.options and shallow.exact, "none has to be drawn"
+    penalty = rs.local_complexity(net, x, differentiable=True)
+    assert penalty.options.items() >= {"draws": 1, "method": "random", "directions": 1}.items()
+    assert rs.total_variation(net, x).options["method"] == "reverse"
+    pgd = rs.robust_accuracy(net, x, labels, radius=0.4, bounds=(-99.1, 99.1)).options
+    assert pgd["step_size"] == 0.1 and pgd["bounds"] == tuple(torch.tensor([-99.1, 99.1]).tolist())
+    assert "bounds" not in rs.robust_accuracy(net, x, labels).options
+    own = rs.robust_accuracy(net, x, labels, attack=lambda network, points, classes: points)
+    assert own.options == {"attack": "<lambda>"} and pickle.loads(pickle.dumps(own)).options == own.options
+    frame = rs.boundary_crossings(net, x, radius=0.5, frame=torch.eye(4)[:2])
+    assert frame.options["frame"].shape == (2, 4) and "frame" not in frame.to_dict()["options"]
+    assert "shared_frame" not in frame.options, "none was drawn"
+    line = rs.expected_line_regions(net, x[0], x[1], sigma=0.2, samples=4, draws=4)
+    assert line.options == {"sigma": 0.2, "draws": 4} and "sigma 0.2, draws 4" in repr(line)
+
+
 @names
 def test_progress_is_shown_if_asked_for(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     found, net, labels = made("dense")
@@ -437,7 +511,12 @@ def test_units_of_smooth_networks_are_measured_but_not_their_regions(name: str) 
         with pytest.raises(ValueError, match="not piecewise linear"):
             measured(name, model, x, labels, allow_smooth=True)
     else:
-        assert_same(measured(name, model, x, labels, allow_smooth=True), measured(name, net, x, labels))
+        result = measured(name, net, x, labels)
+        assert_same(measured(name, model, x, labels, allow_smooth=True), result)
+        assert result.to_dict()["piecewise_linear"] is False
+        assert repr(result).endswith(", of a smooth network)") and "of a smooth network" in result._repr_html_()
+        assert "smooth network" in " ".join(result.plot().get_title().split())
+        plt.close("all")
 
 
 # those that are in no table

@@ -346,7 +346,7 @@ def test_no_more_directions_are_taken_than_the_input_has_and_the_result_says_how
     P = min(25, dimension)
     found = rs.boundary_crossings(model, x, radius=0.7, shared_frame=shared, generator=seeded())
     as_told = rs.boundary_crossings(model, x, radius=0.7, shared_frame=shared, generator=seeded(), directions=P)
-    assert found.directions == as_told.directions == found.to_dict()["directions"] == P
+    assert found.directions == as_told.directions == found.to_dict()["options"]["directions"] == P
     assert found.per_layer is not None and as_told.per_layer is not None
     assert (found.per_layer == as_told.per_layer).all()
     assert rs.boundary_crossings(model, x, radius=0.7, frame=torch.eye(dimension)[:1]).directions == 1

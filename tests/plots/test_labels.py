@@ -26,9 +26,10 @@ def test_long_labels_keep_to_a_narrow_figure() -> None:
 @pytest.mark.parametrize("layers", [1, 3])
 def test_what_is_measured_keeps_to_a_figure_of_three_inches(layers: int) -> None:
     per_layer = np.random.default_rng(0).normal(3, 1, (50, layers))
-    quantity = "boundaries across a neighbourhood of radius 0.05 (lower bound)"
+    quantity = "boundaries across a neighbourhood (lower bound)"
+    options = {"radius": 0.05, "norm": "Linf", "bounds": (0.0, 1.0), "draws": 32, "directions": 25}
     with plt.rc_context({"figure.figsize": (3.0, 2.0)}):
-        ax = Estimate("boundary crossings", per_layer.sum(axis=1), per_layer, quantity=quantity).plot()
+        ax = Estimate("boundary crossings", per_layer.sum(axis=1), per_layer, quantity=quantity, options=options).plot()
         ax.figure.canvas.draw()
     whole = ax.figure.bbox
     for box in (text.get_window_extent() for text in (ax.xaxis.label, ax.yaxis.label, ax.title)):

@@ -21,8 +21,9 @@ from torch.multiprocessing.spawn import start_processes
 
 import regionscope as rs
 from regionscope.machine import one_core_each
-from regionscope.results import Share
+from regionscope.results import SMOOTH, Share
 from regionscope.runs import watched
+from regionscope.runs.report import summary
 
 POINTS = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
 LABELS = (POINTS[:, 0] > 0).long()
@@ -378,6 +379,41 @@ def test_every_option_in_effect_is_in_the_runs_file(tmp_path: Path) -> None:
     assert told["robust_accuracy"]["bounds"] == [float(values.min()), float(values.max())]
     assert told["robust_accuracy"].items() >= {"radius": 8 / 255, "norm": "Linf", "restarts": 1, "steps": 10}.items()
     assert rs.Run.open(tmp_path / "run").label("boundary_crossings") == "boundary crossings, radius 0.05, directions 3"
+
+
+def test_labels_name_the_options_that_measures_were_really_taken_with(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    asked = {"local_rank": {"method": "random"}, "boundary_crossings": {"frame": torch.eye(3)[:2]}}
+    with rs.Monitor(
+        mlp(3, 4, 2), {"a": torch.randn(5, 3)}, measures=asked, run=tmp_path / "run", strict=True
+    ) as monitor:
+        record = monitor(0)
+    assert record is not None
+    run = rs.Run.open(tmp_path / "run")
+    for name in asked:
+        assert run.read(0).probes["a"][name]["options"] == record.probes["a"][name]["options"]
+    assert run.label("a/local_rank") == "local rank at a, eps 0.1, directions 3"
+    assert run.label("boundary_crossings") == "boundary crossings, radius 0.05, directions 2"
+    assert "frame" in run.config["measures"]["boundary_crossings"]
+
+
+def test_runs_say_whether_the_network_is_smooth(tmp_path: Path) -> None:
+    measures = {"own": lambda model, x: model(x)[:, 0], "total_variation": {}}
+    for name, act in {"smooth": nn.GELU, "linear": nn.ReLU}.items():
+        with rs.Monitor(mlp(4, 4, 2, act=act), {"a": POINTS}, measures=measures, run=tmp_path / name) as monitor:
+            monitor(0)
+        run = rs.Run.open(tmp_path / name)
+        assert run.piecewise_linear is (name == "linear")
+        assert run.read(0).probes["a"]["own"]["piecewise_linear"] is None, "nobody asks a function of the user's"
+        assert (SMOOTH in summary(run).splitlines()) is (name == "smooth") is ("network: smooth" in repr(run))
+    file = tmp_path / "smooth" / "steps" / "000000000" / "measures.json"
+    stored = json.loads(file.read_text())
+    for found in stored["probes"]["a"].values():  # as older versions have written it
+        del found["piecewise_linear"], found["options"]
+    file.write_text(json.dumps(stored))
+    old = rs.Run.open(tmp_path / "smooth")
+    assert old.piecewise_linear is None and SMOOTH not in summary(old) and not old.missing
+    assert old.label("total_variation") == "total variation"
 
 
 def test_attacks_keep_to_the_range_of_all_probes_unless_they_are_told_otherwise(monkeypatch: Any) -> None:

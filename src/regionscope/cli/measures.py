@@ -13,13 +13,12 @@ import regionscope as rs
 from regionscope.cli.checkpoints import check_draws, network_and_points
 from regionscope.cli.models import TOLD_BY_FILE, Given
 from regionscope.cli.output import SPOKEN, TABLES, Output, Spoken, check_file, check_seconds, command_line
-from regionscope.files import plain
 from regionscope.geometry.planes import check_size
 from regionscope.measures.attacks import box_of
 from regionscope.measures.classification import checked_labels
 from regionscope.measures.plans import Planned, planned_measures, usual_measures
-from regionscope.measures.table import MEASURES, measure_named, options_in_words
-from regionscope.results import kind_of_error, with_error, with_interval
+from regionscope.measures.table import MEASURES, measure_named
+from regionscope.results import SMOOTH, kind_of_error, options_in_words, with_error, with_interval
 from regionscope.tables import how_many, text_table, write_rows
 
 
@@ -138,7 +137,8 @@ def measure(
             stop.add_note(f"the rest, with the same options and another --out: {rest}")
         else:
             stop.add_note(f"(in {left[0].name})")
-    text = f"{net!r}, {how_many(len(data), 'point')}\n\n{_measures_table(rows, net.layers)}"
+    about = [f"{net!r}, {how_many(len(data), 'point')}", *([] if net.piecewise_linear else [SMOOTH])]
+    text = "\n".join([*about, "", _measures_table(rows, net.layers)])
     if out is not None:
         write_rows(rows if out.suffix == ".json" else list(map(_flat, rows)), out)
         text += f"\n\nwrote {out}"
@@ -191,15 +191,13 @@ def _measure_row(
 ) -> dict[str, Any]:
     """One measure as it is planned, as a row of the table."""
     x, y = data[: how.points], None if classes is None else classes[: how.points]
-    table = measure_named(how.name)
-    found = table.estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
-    settings = table.effective(how.options)
-    return {**found.to_dict(), "options": ", ".join(options_in_words(settings)), "settings": settings, "seed": seed}
+    found = measure_named(how.name).estimate(net, x, y, seed=seed, show_progress=output.bar, **how.options)
+    return {**found.to_dict(), "seed": seed}
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row for files without objects in their cells: its settings are JSON."""
-    return {**row, "settings": json.dumps(plain(row["settings"]))}
+    """A row for files without objects in their cells: its options are JSON."""
+    return {**row, "options": json.dumps(row["options"])}
 
 
 def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
@@ -210,7 +208,7 @@ def _measures_table(rows: list[dict[str, Any]], layers: int) -> str:
         per_layer = [f"{v:.4g}" for v in row["per_layer"]] if row["per_layer"] else [""] * layers
         points = how_many(row["n"], "point")
         kind = f"exact at each of {points}" if row["exact"] else f"{kind_of_error(row['quantity'])} at {points}"
-        said = ", ".join(filter(None, [kind, row["options"]]))
+        said = ", ".join([kind, *options_in_words(row["options"])])
         error, share = row["stderr"], row.get("interval")
         number = with_error(row["mean"], error) if share is None else with_interval(row["mean"], *share)
         body.append([row["label"], number, *per_layer, said])

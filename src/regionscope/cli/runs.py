@@ -25,7 +25,7 @@ from regionscope.cli.output import (
 )
 from regionscope.cli.places import run_folders
 from regionscope.disk import check_writable
-from regionscope.results import with_error
+from regionscope.results import SMOOTH, with_error
 from regionscope.runs.bundles import bundles_as_rows, bundles_of
 from regionscope.runs.report import reason, summary, write_report
 from regionscope.runs.run import SIGNAL_COLUMN, Run, run_state
@@ -115,6 +115,7 @@ def _say_end(run: Run, output: Output) -> int:
     lines = [
         f"{status['state']} at step {status['step']:,} of {status['steps']:,}: {numbers}",
         f"{how_many(len(run.steps), 'record')} in {run.path} ({status.get('monitoring', 'at unknown cost')})",
+        *_smooth_in_words(run),
         *_missing_in_words(run, missing),
         *_failures_in_words(run),
     ]
@@ -125,13 +126,19 @@ def _say_end(run: Run, output: Output) -> int:
         if goes_on
         else f"see it with: {command_line('report', run.path)}"
     )
-    data = {"run": run.path, "records": len(run.steps), "missing": sorted(missing), "failures": run.failures, **status}
+    known = {"run": run.path, "piecewise_linear": run.piecewise_linear, "records": len(run.steps)}
+    data = {**known, "missing": sorted(missing), "failures": run.failures, **status}
     output.result("\n".join(lines), data)
     return 128 + status["signal"] if stopped else int(bool(missing))
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
+
+
+def _smooth_in_words(run: Run) -> list[str]:
+    """A line if the network is smooth."""
+    return [f"{run.path}: {SMOOTH}"] if run.piecewise_linear is False else []
 
 
 def _missing_in_words(run: Run, missing: Mapping[int, str]) -> list[str]:
@@ -180,9 +187,9 @@ def status(path: Path = Path("runs"), *, output: Spoken = SPOKEN) -> None:
         remarks += [f"{folder}: {now['reason']}"] if "reason" in now else []
         if any(scores) and now.get("scored") not in (None, now.get("step")):
             remarks.append(f"{folder}: loss and accuracies are those of step {now['scored']}")
-        remarks += [*_missing_in_words(run, missing), *_failures_in_words(run)]
-        known = {"run": folder, "state": state, "records": len(run.steps), "missing": sorted(missing)}
-        data.append({**now, **known, "failures": run.failures})
+        remarks += [*_smooth_in_words(run), *_missing_in_words(run, missing), *_failures_in_words(run)]
+        known = {"run": folder, "state": state, "piecewise_linear": run.piecewise_linear, "records": len(run.steps)}
+        data.append({**now, **known, "missing": sorted(missing), "failures": run.failures})
     output.result("\n".join([text_table(body), *remarks]), data)
 
 

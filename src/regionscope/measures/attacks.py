@@ -6,7 +6,8 @@ label's, or the cross-entropy. The lead keeps its slope where the softmax is sat
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,7 +36,10 @@ def box_of(data: Sequence[Tensor]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Settings:
-    """What an attack is told: its name, the ball, and how hard to try."""
+    """What an attack does: its name, the ball, and how hard it tries.
+
+    Steps without a size have the usual one of the attack, a share of the radius; "fgsm" takes a single one.
+    """
 
     attack: str
     radius: float
@@ -60,6 +64,14 @@ class Settings:
             raise ValueError(f"restarts must be at least 1, got {self.restarts}")
         if not self.bounds[0] < self.bounds[1]:
             raise ValueError(f"bounds must be (low, high) with low < high, got {self.bounds}")
+        single = {"steps": 1, "step_size": self.radius, "restarts": 1} if self.attack == "fgsm" else {}
+        for name, value in {"step_size": self.step_size or STEP_SIZES[self.attack] * self.radius, **single}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All of it by name, but for bounds where there are none."""
+        return {name: value for name, value in asdict(self).items() if value != UNBOUNDED}
 
     def rounded(self, dtype: torch.dtype) -> "Settings":
         """The same with the bounds as that dtype has them: points that are rounded to it keep to those."""
@@ -166,9 +178,9 @@ class _Search:
         return -_target_leads(outputs, self.labels, self.targets)
 
 
-def _pgd(search: _Search, found: _Found, start: Tensor, steps: int, step_size: float | None) -> _Found:
-    """Projected gradient ascent with steps of one size (Madry et al. 2018), a quarter of the radius if not given."""
-    size, p = step_size or search.ball.radius / 4, start
+def _pgd(search: _Search, found: _Found, start: Tensor, steps: int, size: float) -> _Found:
+    """Projected gradient ascent with steps of one size (Madry et al. 2018); FGSM is one of them (Goodfellow et al.)."""
+    p = start
     for _ in range(steps):
         _, gradient, found = search.look(p, found)
         if found.all_wrong:
@@ -177,19 +189,14 @@ def _pgd(search: _Search, found: _Found, start: Tensor, steps: int, step_size: f
     return search.look(p, found)[-1]
 
 
-def _fgsm(search: _Search, found: _Found, start: Tensor, steps: int, step_size: float | None) -> _Found:
-    """One step of the whole radius (Goodfellow et al. 2015)."""
-    return _pgd(search, found, start, 1, search.ball.radius)
-
-
-def _apgd(search: _Search, found: _Found, start: Tensor, steps: int, step_size: float | None) -> _Found:
+def _apgd(search: _Search, found: _Found, start: Tensor, steps: int, first_size: float) -> _Found:
     """Ascent with momentum and steps that are halved where they gain too little (Croce & Hein 2020, Algorithm 1).
 
     At each checkpoint a point's step is halved, and it goes back to its best place, if the loss rose at fewer than 3/4
     of the steps since the last checkpoint, or if neither the step nor the best loss have changed since then.
     """
     ball, p, before = search.ball, start, start
-    size = torch.full(_column(p), step_size or 2 * ball.radius, dtype=p.dtype, device=p.device)
+    size = torch.full(_column(p), first_size, dtype=p.dtype, device=p.device)
     loss, gradient, found = search.look(p, found)
     top, top_place, top_gradient = loss, p, gradient
     last_top, last_check = top, 0
@@ -222,9 +229,10 @@ def halving_steps(steps: int) -> set[int]:
     return found
 
 
-ATTACKS: dict[str, Callable[[_Search, _Found, Tensor, int, float | None], _Found]] = {
-    "pgd": _pgd, "apgd": _apgd, "fgsm": _fgsm
+ATTACKS: dict[str, Callable[[_Search, _Found, Tensor, int, float], _Found]] = {
+    "pgd": _pgd, "apgd": _apgd, "fgsm": _pgd
 }  # fmt: skip
+STEP_SIZES = {"pgd": 1 / 4, "apgd": 2.0, "fgsm": 1.0}  # shares of the radius, if not given
 
 
 def search_starts(x: Tensor, settings: Settings, numbers: Draws) -> list[Tensor]:
@@ -232,8 +240,7 @@ def search_starts(x: Tensor, settings: Settings, numbers: Draws) -> list[Tensor]
 
     They are drawn for all points, needed or not: what a point gets does not depend on how it goes for others.
     """
-    restarts = settings.restarts if settings.attack != "fgsm" else 1
-    return [x, *(settings.around(x).anywhere(numbers, number) for number in range(1, restarts))]
+    return [x, *(settings.around(x).anywhere(numbers, number) for number in range(1, settings.restarts))]
 
 
 def worst_points(
@@ -256,6 +263,7 @@ def worst_points(
             outputs, settings.around(x[left]), labels[left], None if aim is None else aim[left], settings.loss
         )
         before = _Found(best[left], leads[left])
+        assert settings.step_size is not None
         found = ATTACKS[settings.attack](search, before, start[left], settings.steps, settings.step_size)
         best[left], leads[left] = found.places, found.leads
         left = left[found.leads > 0]

@@ -1,9 +1,10 @@
 """Local complexity: how much boundary lies around a point, when the biases are noisy."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -78,21 +79,24 @@ def local_complexity(
     """
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     scales = per_layer_scales(sigma, net)
+    options: dict[str, Any] = {
+        "sigma": as_array(sigma).tolist(), "good": good, "weight_noise": weight_noise, "density": density
+    }  # fmt: skip
     if differentiable and not weight_noise and not per_unit and (draws, method, directions) == (None, None, None):
         with torch.enable_grad():
             once = drawn_once(
                 net, points, scales, good=good, density=density, numbers=Draws(generator),
                 at_once=batch_size or len(points),
             )  # fmt: skip
-        estimate = _estimate_of(net, _Densities(once[None], None, exact=False), density, differentiable)
-        return replace(estimate, drawn_together=True)
+        found, how = _Densities(once[None], None, exact=False, draws=1), {"method": "random", "directions": 1}
+        return replace(_estimate_of(net, found, options | how, differentiable), drawn_together=True)
     along = chosen_directions(net, method or "auto", DIRECTIONS if directions is None else directions)
     found = noisy_densities(
         net, points, scales, along, draws=DRAWS if draws is None else draws, good=good,
         weight_noise=weight_noise, density=density, generator=generator, batch_size=batch_size, per_unit=per_unit,
         differentiable=differentiable, show_progress=show_progress,
     )  # fmt: skip
-    return _estimate_of(net, found, density, differentiable)
+    return _estimate_of(net, found, options | along.options, differentiable)
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,12 @@ class _Densities:
     layers: Tensor  # (rounds, n, layers)
     units: Tensor | None  # (n, units), the mean over the rounds, if asked for
     exact: bool
+    draws: int  # of noise; 0 if none has to be drawn
+
+    @property
+    def options(self) -> dict[str, int]:
+        """With which a measure takes these."""
+        return {"draws": self.draws} if self.draws else {}
 
 
 def noisy_densities(
@@ -143,8 +153,9 @@ def noisy_densities(
             bar.update(len(rounds[0]))
         bar.close()
     return _Densities(
-        torch.cat(layers, dim=1), torch.cat(units) if per_unit else None, exact=along.exact and not sampled
-    )
+        torch.cat(layers, dim=1), torch.cat(units) if per_unit else None, exact=along.exact and not sampled,
+        draws=sampled * pairs * (2 if antithetic else 1),
+    )  # fmt: skip
 
 
 def complexity_density(model: Model | Network, points: Data, *, sigma: Numbers, **options: object) -> Estimate:
@@ -313,13 +324,13 @@ def per_layer_scales(sigma: Numbers, net: Network) -> list[float]:
     return [layers[site.layer - 1] for site in net.sites]
 
 
-def _estimate_of(net: Network, found: _Densities, density: bool, differentiable: bool) -> Estimate:
+def _estimate_of(net: Network, found: _Densities, options: Mapping[str, Any], differentiable: bool) -> Estimate:
     """Per point and per layer, with the errors that the rounds show."""
     layers = found.layers.mean(dim=0)
     totals = found.layers.detach().sum(dim=2)
     spread = totals.std(dim=0) / math.sqrt(len(totals)) if len(totals) > 1 else None
     return Estimate(
-        "local complexity" if density else "local complexity without density",
+        "local complexity" if options["density"] else "local complexity without density",
         layers.sum(dim=1).detach().cpu().double().numpy(),
         layers.detach().cpu().double().numpy(),
         exact=found.exact,
@@ -327,4 +338,6 @@ def _estimate_of(net: Network, found: _Densities, density: bool, differentiable:
         point_stderr=None if spread is None else spread.cpu().double().numpy(),
         per_unit=None if found.units is None else found.units.detach().cpu().double().numpy(),
         tensor=layers.sum(dim=1).mean() if differentiable else None,
+        options={**options, **found.options},
+        piecewise_linear=net.piecewise_linear,
     )

@@ -60,7 +60,7 @@ def variation_effort(net: Network, options: Mapping[str, Any]) -> _Effort:
     outputs = 1 if options["target"] is not None else math.prod(net.output_shape)
     if options["method"] in ("random", "combinations"):
         return _Effort(2 + GRADIENT * options["directions"])
-    return _Effort(2 + GRADIENT * min(outputs, affine_width(net)))
+    return _Effort(2 + GRADIENT * (outputs if options["method"] == "reverse" else min(outputs, affine_width(net))))
 
 
 def distance_effort(net: Network, options: Mapping[str, Any]) -> _Effort:

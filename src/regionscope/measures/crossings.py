@@ -1,6 +1,6 @@
 """How many units switch somewhere near a point, told from the vertices of a neighbourhood."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -14,6 +14,7 @@ from regionscope.machine import memory_told
 from regionscope.measures.deformation import Deformation, add_squares, graph_sizes
 from regionscope.measures.neighbourhoods import (
     Bundle,
+    Passage,
     bundles,
     checked_radius,
     chosen_layers,
@@ -37,15 +38,27 @@ ROUNDINGS = 64  # a unit that is nowhere larger than so many roundings of the la
 class Crossings(Estimate):
     """The crossings at each point; made by `boundary_crossings`.
 
-    `directions` is how many each neighbourhood has. `boundaries` (layers,) is how many there are to cross: breakpoints
-    times units. `deformation` is that of every 64th neighbourhood, None for a single direction.
+    `boundaries` (layers,) is how many there are to cross: breakpoints times units. `deformation` is that of every 64th
+    neighbourhood, None for a single direction.
     """
 
-    radius: float
-    directions: int
-    layers: tuple[int, ...]
     boundaries: Floats
     deformation: Deformation | None
+
+    @property
+    def radius(self) -> float:
+        """Of the neighbourhoods."""
+        return float(self.options["radius"])
+
+    @property
+    def directions(self) -> int:
+        """How many each neighbourhood has."""
+        return int(self.options["directions"])
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """In which crossings were counted."""
+        return tuple(self.options["layers"])
 
     @property
     def layer_numbers(self) -> tuple[int, ...]:
@@ -70,8 +83,7 @@ class Crossings(Estimate):
 
     def to_dict(self) -> dict[str, Any]:
         """The summary, ready for JSON."""
-        own = {"directions": self.directions, "fraction": float(self.fraction.mean()), "warning": self.warning}
-        return {**super().to_dict(), **own}
+        return {**super().to_dict(), "fraction": float(self.fraction.mean()), "warning": self.warning}
 
 
 @overload
@@ -161,7 +173,8 @@ def boundary_crossings(
             for tally in tallies:
                 tally.add(bundle)
             bar.update(len(bundle))
-    results = [tally.result(way.sites) for tally in tallies]
+    drawn = {"shared_frame": shared_frame} if frame is None else {"frame": as_array(frame)}
+    results = [tally.result(way, drawn) for tally in tallies]
     return results if as_array(radius).ndim else results[0]
 
 
@@ -213,21 +226,24 @@ class Tally:
                 counts[self.column[site.layer]] += (crossing_mask(z[None], site)[0] & real).sum()
         return counts
 
-    def result(self, sites: tuple[Site, ...]) -> Crossings:
+    def result(self, way: Passage, options: Mapping[str, Any]) -> Crossings:
+        """What was counted; `options` are those that say where the directions come from."""
         counts = np.concatenate(self.counts)
-        boundaries = [sum(len(s.breakpoints) * s.units for s in sites if s.layer == layer) for layer in self.layers]
+        boundaries = [sum(len(s.breakpoints) * s.units for s in way.sites if s.layer == layer) for layer in self.layers]
         graphs = [np.concatenate(part) for part in zip(*self.graphs, strict=True)]
         return Crossings(
             name="boundary crossings",
             per_point=counts.sum(axis=1),
             per_layer=counts,
-            quantity=f"boundaries across a neighbourhood of radius {self.radius:g} (lower bound)",
-            radius=self.radius,
-            directions=self.directions,
-            layers=self.layers,
+            quantity="boundaries across a neighbourhood (lower bound)",
+            options={
+                "radius": self.radius, "directions": self.directions, **options, "include_centre": self.include_centre,
+                "layers": self.layers,
+            },
+            piecewise_linear=way.net.piecewise_linear,
             boundaries=np.array(boundaries, np.float64),
             deformation=Deformation(self.radius, self.directions, self.layers, *graphs) if graphs else None,
-        )
+        )  # fmt: skip
 
 
 def crossing_mask(vertices: Tensor, site: Site) -> NDArray[np.bool_]:

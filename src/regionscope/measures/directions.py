@@ -9,6 +9,7 @@ u ~ N(0, I) give unbiased estimates for networks whose Jacobians do not fit: the
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,6 +37,11 @@ class Directions:
     exact: bool
     method: str
     basis: Tensor | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """With which a measure takes these: the method, and how many are drawn if they are."""
+        return {"method": self.method} if self.exact else {"method": self.method, "directions": len(self.vectors)}
 
     def chunks(self) -> Iterator["Directions"]:
         """The unit vectors, so many at a time that a tangent of one point fits, made when it is their turn.

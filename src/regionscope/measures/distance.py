@@ -107,11 +107,13 @@ def boundary_distance(
     losers = any(s.tournament is not None and s.tournament.winners is not None for s in net.sites)
     bound = losers or bool(tied.any())
     return Distance(
-        f"distance to the nearest boundary ({norm})",
+        "distance to the nearest boundary",
         found.detach().cpu().double().numpy(),
         exact=not bound and net.piecewise_linear,
         quantity="distance to the nearest boundary" + (" (lower bound)" if bound and net.piecewise_linear else ""),
         tensor=found.mean().to(dtype) if differentiable else None,
+        options={"norm": norm, "good": good},
+        piecewise_linear=net.piecewise_linear,
         site=places,
         nearest_unit=torch.cat(units).cpu().numpy(),
         layer=layers[places],
@@ -299,7 +301,8 @@ def certified_radius(
             right = label_leads(net(x).reshape(len(x), -1), y) > 0  # as the network itself sees it
             parts.append(torch.where(right, _safe_radii(routes, x.double(), y), 0.0))
     found = torch.cat(parts).cpu().numpy()
-    return Estimate("certified radius (l2)", found, quantity="length (lower bound on the adversarial distance)")
+    quantity = "length (lower bound on the adversarial distance)"
+    return Estimate("certified radius (l2)", found, quantity=quantity, piecewise_linear=True)
 
 
 # Radii are short by this share, far more than rounding can leave in a norm, a sum of two numbers or a quotient.

@@ -6,7 +6,7 @@ import torch
 from regionscope.geometry.planes import Plane
 from regionscope.measures.complexity import noisy_densities, per_layer_scales
 from regionscope.measures.directions import Directions
-from regionscope.points import as_tensor
+from regionscope.points import as_array, as_tensor
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
 from regionscope.tracing.trace import as_network
@@ -32,7 +32,11 @@ def expected_line_regions(
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=False, generator=generator)
     counts = 1 + found.layers.mean(dim=0).sum(dim=1).cpu().double().numpy()
-    return Estimate("expected regions on the line", counts, quantity="regions")
+    options = {"sigma": as_array(sigma).tolist(), **found.options}
+    return Estimate(
+        "expected regions on the line", counts, quantity="regions", options=options,
+        piecewise_linear=net.piecewise_linear,
+    )  # fmt: skip
 
 
 @torch.inference_mode(False)  # it differentiates wherever it is called
@@ -53,7 +57,11 @@ def expected_boundary_length(
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=False, generator=generator)
     layers = found.layers.mean(dim=0).cpu().double().numpy() * plane.area
-    return Estimate("expected boundary length", layers.sum(axis=1), layers, quantity="length")
+    options = {"sigma": as_array(sigma).tolist(), **found.options}
+    return Estimate(
+        "expected boundary length", layers.sum(axis=1), layers, quantity="length", options=options,
+        piecewise_linear=net.piecewise_linear,
+    )  # fmt: skip
 
 
 def _uniform_coordinates(domain: np.ndarray, n: int, generator: torch.Generator | None) -> np.ndarray:

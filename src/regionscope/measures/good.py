@@ -62,6 +62,7 @@ def good_units(
         exact=True,
         quantity="units",
         per_unit=mask.cpu().numpy() if per_unit else None,
+        piecewise_linear=net.piecewise_linear,
     )
 
 

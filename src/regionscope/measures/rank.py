@@ -1,7 +1,7 @@
 """Local rank: how many dimensions of the input a layer still sees."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regionscope.machine import points_at_once
-from regionscope.measures.directions import chosen_directions, exact_directions, tangent_floats, unit_directions
+from regionscope.measures.directions import (
+    Directions,
+    chosen_directions,
+    exact_directions,
+    tangent_floats,
+    unit_directions,
+)
 from regionscope.measures.draws import Draws
 from regionscope.measures.krylov import Jacobian, counted_singular_values
 from regionscope.measures.noise import slope_errors
@@ -58,33 +64,41 @@ def local_rank(
     if not eps >= 0:
         raise ValueError(f"eps must not be negative, got {eps}")
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
-    options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
+    options: dict[str, Any] = {"batch_size": batch_size, "show_progress": show_progress}
+    threshold = {"eps": float(eps), "relative": relative}
     total = None
     if method == "auto" and eps > 0 and not differentiable and not chosen_directions(net).exact:
         method = "random"
     if method == "random" and eps > 0 and not differentiable:
-        return _estimated_rank(net, points, eps, relative, directions, Draws(generator), batch_size, show_progress)
+        return _estimated_rank(net, points, threshold, directions, Draws(generator), **options)
+    counting = net.frozen() if eps == 0 else net
+    along = _exact_along(counting, method)
     if differentiable:
-        found = _spectra(net, points, differentiable=True, **options)
+        moving = _exact_along(net, method) if eps == 0 else along
+        found = _spectra(net, points, moving, differentiable=True, **options)
         total = torch.stack([s.sum(dim=1).mean() for s in found.layers]).sum()
     if eps == 0:
-        net = net.frozen()
-        found = _spectra(net, points.to(torch.float64), **options)
-        counts = [(s > r[:, None]).sum(dim=1) for s, r in zip(found.layers, found.rounding(net), strict=True)]
+        found = _spectra(counting, points.to(torch.float64), along, **options)
+        counts = [(s > r[:, None]).sum(dim=1) for s, r in zip(found.layers, found.rounding(counting), strict=True)]
     elif differentiable:
         counts = [ranks(s.detach(), eps, relative) for s in found.layers]
     else:
-        counts = _counted_ranks(net, points, eps, relative, **options)
+        counts = _counted_ranks(net, points, along, eps, relative, **options)
     layers = torch.stack(counts, dim=1).cpu().double().numpy()
-    return Estimate("local rank", layers.sum(axis=1), layers, exact=True, quantity="singular values", tensor=total)
+    return Estimate(
+        "local rank", layers.sum(axis=1), layers, exact=True, quantity="singular values", tensor=total,
+        options={**threshold, **along.options}, piecewise_linear=net.piecewise_linear,
+    )  # fmt: skip
 
 
 def _estimated_rank(
-    net: Network, points: Tensor, eps: float, relative: bool, directions: int, numbers: Draws, batch_size: int | None,
-    show_progress: bool,
+    net: Network, points: Tensor, threshold: Mapping[str, Any], directions: int, numbers: Draws, *,
+    batch_size: int | None, show_progress: bool,
 ) -> Estimate:  # fmt: skip
     """The local rank from few products with each Jacobian."""
     check_bends(net)
+    widest = int(net.by_layer(torch.ones(1, net.units)).max())
+    directions = min(directions, widest, math.prod(net.input_shape))  # as many products give all singular values
     program = net.program.folded().pruned(net.entries).still()
     found = []
     at_once = max(1, points_kept_at_once(net, batch_size) // (1 if batch_size else 4))  # two graphs, and a basis
@@ -94,7 +108,7 @@ def _estimated_rank(
             layers = [Jacobian(x, values) for values in by_layer(net, program.run(x))]
         starts = [numbers.normal((k,), part, min(layer.shape)) for k, layer in enumerate(layers)]
         pairs = zip(layers, starts, strict=True)
-        found.append([counted_singular_values(layer, start, eps, relative, directions) for layer, start in pairs])
+        found.append([counted_singular_values(*pair, **threshold, directions=directions) for pair in pairs])
     number, spread, resolution = (
         torch.cat([torch.stack([getattr(layer, name) for layer in part], dim=1) for part in found]).cpu().numpy()
         for name in ("number", "spread", "resolution")
@@ -104,6 +118,8 @@ def _estimated_rank(
         point_stderr=np.sqrt((spread**2 + resolution**2).sum(axis=1)),
         resolution=np.sqrt((resolution**2).sum(axis=1)),
         layer_resolution=resolution,
+        options={**threshold, "method": "random", "directions": directions},
+        piecewise_linear=net.piecewise_linear,
     )  # fmt: skip
 
 
@@ -116,10 +132,12 @@ def ranks(spectrum: Tensor, eps: float, relative: bool) -> Tensor:
 
 
 @torch.no_grad()
-def _counted_ranks(net: Network, points: Tensor, eps: float, relative: bool, **options: Any) -> list[Tensor]:
+def _counted_ranks(
+    net: Network, points: Tensor, along: Directions, eps: float, relative: bool, **options: Any
+) -> list[Tensor]:
     """The number of singular values from eps on, of each layer (n,)."""
     inputs, parts = math.prod(net.input_shape), []
-    for found in _jacobian_batches(net, points, **options):
+    for found in _jacobian_batches(net, points, along, **options):
         layers = [_side_by_side(sites, 2) for sites in by_layer(net, found)]
         parts.append([ranks_by_inertia(j, eps, relative, inputs) for j in layers])
     return [torch.cat(layer) for layer in zip(*parts, strict=True)]
@@ -161,8 +179,8 @@ def singular_values(
     The sites of a layer are taken together. Exact.
     """
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
-    options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress": show_progress}
-    return _spectra(net, points, differentiable=differentiable, **options).layers
+    options: dict[str, Any] = {"batch_size": batch_size, "show_progress": show_progress}
+    return _spectra(net, points, _exact_along(net, method), differentiable=differentiable, **options).layers
 
 
 @dataclass(frozen=True)
@@ -180,8 +198,8 @@ class _Spectra:
 def _spectra(
     net: Network,
     points: Tensor,
+    along: Directions,
     *,
-    method: str,
     batch_size: int | None,
     show_progress: bool,
     differentiable: bool = False,
@@ -189,17 +207,15 @@ def _spectra(
     """The singular values at checked points."""
     parts: list[tuple[list[Tensor], list[Tensor]]] = []
     with torch.set_grad_enabled(differentiable):
-        for found in _jacobian_batches(net, points, method=method, batch_size=batch_size, show_progress=show_progress):
+        for found in _jacobian_batches(net, points, along, batch_size=batch_size, show_progress=show_progress):
             whole = [_spectrum(torch.cat(j, dim=2), math.prod(net.input_shape)) for j in by_layer(net, found)]
             parts.append((whole, [j.detach().flatten(1).norm(dim=1) for j in found]))
     layers, sites = (zip(*part, strict=True) for part in zip(*parts, strict=True))
     return _Spectra([torch.cat(layer) for layer in layers], [torch.cat(site) for site in sites])
 
 
-def _jacobian_batches(
-    net: Network, points: Tensor, *, method: str, batch_size: int | None, show_progress: bool
-) -> Iterator[list[Tensor]]:
-    """What has the singular values of the Jacobian of each site, (n, directions, units), batch by batch."""
+def _exact_along(net: Network, method: str) -> Directions:
+    """Directions that give all singular values."""
     check_bends(net)
     if method == "auto":
         along = exact_directions(net)
@@ -209,6 +225,13 @@ def _jacobian_batches(
         raise ValueError(
             "random directions count singular values from some eps on, but do not give them; leave method out"
         )
+    return along
+
+
+def _jacobian_batches(
+    net: Network, points: Tensor, along: Directions, *, batch_size: int | None, show_progress: bool
+) -> Iterator[list[Tensor]]:
+    """What has the singular values of the Jacobian of each site, (n, directions, units), batch by batch."""
     routes = Routes(net, along)
     at_once = points_at_once(tangent_floats(net, along), batch_size)
     for x in tqdm(points.split(at_once), desc="local rank", disable=not show_progress):

@@ -8,6 +8,7 @@ from regionscope.geometry.planes import Planes, check_size
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import exact
 from regionscope.machine import in_threads, points_at_once
+from regionscope.points import as_array
 from regionscope.progress import tqdm
 from regionscope.results import Estimate
 from regionscope.tracing.given import network_and_points
@@ -61,7 +62,9 @@ def local_region_count(
         "local region count",
         np.concatenate(counts),
         exact=all(exactly),
-        quantity=f"regions in a {shape} of radius {radius:g}",
+        quantity=f"regions in a {shape}",
+        options={"radius": float(radius), "shape": shape, **({} if axes is None else {"axes": as_array(axes)})},
+        piecewise_linear=net.piecewise_linear,
     )
 
 

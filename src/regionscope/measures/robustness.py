@@ -1,6 +1,7 @@
 """How often a classifier stays right under attack."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,11 +64,12 @@ def robust_accuracy(
     labels = checked_labels(labels, net, points)
     outputs, right = _outputs(net), []
     attacked: _Attacked | None = None
+    options: dict[str, Any] = {"attack": attack}
     if callable(attack):
-        attacked = _given_attack(attack, outputs)
+        attacked, options = _given_attack(attack, outputs), {"attack": getattr(attack, "__name__", "function")}
     elif attack != "none":
-        settings = Settings(attack or "pgd", radius, steps, step_size, norm, bounds, restarts, loss)
-        attacked = _built_in_attack(settings.rounded(dtype), outputs, points, generator)
+        settings = Settings(attack or "pgd", radius, steps, step_size, norm, bounds, restarts, loss).rounded(dtype)
+        attacked, options = _built_in_attack(settings, outputs, points, generator), settings.options
     at_once = points_kept_at_once(net, batch_size)
     parts = list(zip(points.split(at_once), labels.split(at_once), strict=True))
     for x, y in tqdm(parts, desc="attacking", disable=not show_progress):
@@ -77,9 +79,10 @@ def robust_accuracy(
             stands[stands.clone()] = _right(outputs, there, y[stands])
         right.append(stands)
     found = torch.cat(right).cpu().double().numpy()
+    about: dict[str, Any] = {"options": options, "piecewise_linear": net.piecewise_linear}
     if attacked is None:
-        return Share("accuracy", found, exact=True, quantity="share of points")
-    return Share("robust accuracy", found, quantity="share of points (upper bound)")
+        return Share("accuracy", found, exact=True, quantity="share of points", **about)
+    return Share("robust accuracy", found, quantity="share of points (upper bound)", **about)
 
 
 def _given_attack(attack: Attack, outputs: Outputs) -> _Attacked:

@@ -26,7 +26,6 @@ from regionscope.measures.rank import local_rank
 from regionscope.measures.region_count import local_region_count
 from regionscope.measures.robustness import robust_accuracy
 from regionscope.measures.variation import total_variation
-from regionscope.points import ARRAYS
 from regionscope.results import Estimate
 from regionscope.tracing.network import Network
 from regionscope.types import Data, Model
@@ -103,28 +102,6 @@ class Measure:
 
 
 _NO_MATTER = ("batch_size", "allow_smooth", "show_progress")  # they change no number that is measured
-_TOLD = ("sigma", "eps", "radius", "norm", "bounds", "draws", "directions")  # what a number means little without
-
-
-def options_in_words(options: object) -> list[str]:
-    """Those options of a measure that its numbers mean little without.
-
-    >>> options_in_words({"radius": 0.05, "directions": 25, "layers": None})
-    ['radius 0.05', 'directions 25']
-    """
-    told = dict(options) if isinstance(options, Mapping) else {}
-    if told.get("method", "random") not in ("random", "combinations"):
-        told.pop("directions", None)  # none are drawn
-    return [f"{option} {_in_words(told[option])}" for option in _TOLD if told.get(option) is not None]
-
-
-def _in_words(value: object) -> str:
-    if isinstance(value, ARRAYS):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return " to ".join(map(_in_words, value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
 
 # Averaged over many points, a few draws at each leave less error than the points do; singular values are dear.
 MEASURES = {

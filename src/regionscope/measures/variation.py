@@ -44,12 +44,13 @@ def total_variation(
 ) -> Estimate:
     """Total variation TV = E |grad N(x)| (LC section 5): Frobenius norm of the Jacobian of all outputs.
 
-    `target` takes one output by its number, or "margin": the largest output less the second largest. Exact, by reverse
-    mode, one pass an output; the methods of `local_complexity` do the same by forward mode, of which "random" estimates
-    the norm for a single output, without bias. For thousands of outputs "combinations" takes the gradients g of as many
-    random combinations of them as there are `directions`, by reverse mode: E |g|^2 is the square of the norm, and the
-    jackknife takes the bias off its root but for terms of 1 / directions^2. Without a `generator` such calls differ, of
-    these two. With `differentiable` the mean carries gradients, in `tensor`.
+    `target` takes one output by its number, or "margin": the largest output less the second largest. `method` is
+    "reverse", exact, by reverse mode, one pass an output; the methods of `local_complexity` do the same by forward
+    mode, of which "random" estimates the norm for a single output, without bias; "auto" is the cheaper one of those
+    that are exact. For thousands of outputs "combinations" takes the gradients g of as many random combinations of them
+    as there are `directions`, by reverse mode: E |g|^2 is the square of the norm, and the jackknife takes the bias off
+    its root but for terms of 1 / directions^2. Without a `generator` such calls differ, of "random" and "combinations".
+    With `differentiable` the mean carries gradients, in `tensor`.
 
     >>> model = torch.nn.Linear(2, 1)
     >>> _ = model.weight.data.copy_(torch.tensor([[3.0, 4.0]]))
@@ -59,17 +60,21 @@ def total_variation(
     net, points = network_and_points(model, data, allow_smooth=allow_smooth)
     bar: dict[str, Any] = {"desc": "total variation", "disable": not show_progress}
     errors: list[Tensor] = []
+    if method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
+        method = "reverse"
+    how: dict[str, Any] = {"method": method}
     with torch.set_grad_enabled(differentiable):
         if method == "combinations":
             if directions < 2:
                 raise ValueError(f"directions must be at least 2 for combinations of outputs, got {directions}")
             numbers, exact, parts = Draws(generator), False, []
+            how["directions"] = directions
             for x in tqdm(points.split(points_kept_at_once(net, batch_size)), **bar):
                 squares = _squares_of_combinations(net, x, target, directions, numbers, differentiable)
                 norms, spread = _root_without_bias(squares)
                 parts.append(norms)
                 errors.append(spread)
-        elif method == "auto" and (target is not None or math.prod(net.output_shape) <= affine_width(net)):
+        elif method == "reverse":
             at_once = points_kept_at_once(net, batch_size)
             way = _Way.through(net)
             batches = tqdm(points.split(at_once), **bar)
@@ -77,7 +82,7 @@ def total_variation(
             exact = True
         else:
             along = exact_directions(net) if method == "auto" else chosen_directions(net, method, directions)
-            routes, numbers, exact = Routes(net, along, output=True), Draws(generator), along.exact
+            routes, numbers, exact, how = Routes(net, along, output=True), Draws(generator), along.exact, along.options
             at_once = points_at_once(tangent_floats(net, along), batch_size)
             parts = [_forward_norms(routes, x, target, numbers) for x in tqdm(points.split(at_once), **bar)]
     found = torch.cat(parts)
@@ -88,6 +93,8 @@ def total_variation(
         quantity="slope",
         point_stderr=torch.cat(errors).detach().cpu().double().numpy() if errors else None,
         tensor=found.mean() if differentiable else None,
+        options={"target": target, **how},
+        piecewise_linear=net.piecewise_linear,
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from regionscope.plots.style import HUES, in_lines, is_narrow, layer_colours, new_axes, paled
-from regionscope.results import Estimate, Share, with_interval
+from regionscope.results import Estimate, Share, options_in_words, with_interval
 from regionscope.tables import how_many
 
 
@@ -14,7 +14,10 @@ def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
     Of a share, how many points are right and how many are not.
     """
     ax = ax or new_axes(0.6)
-    ax.set_title((",\n" if is_narrow(ax) else ", ").join([found.name, how_many(found.n, "point")]))
+    about = (",\n" if is_narrow(ax) else ", ").join([found.name, how_many(found.n, "point")])
+    smooth = ["smooth network"] if found.piecewise_linear is False else []
+    options = in_lines("", [*options_in_words(found.options), *smooth], ax, below=True)
+    ax.set_title("\n".join(filter(None, [about, options])), fontsize="medium" if is_narrow(ax) else None)
     if found.per_layer is not None and len(found.layer_numbers) > 1:
         errors = None if np.isnan(found.layer_stderr).all() else found.layer_stderr
         colours = list(paled(layer_colours(len(found.layer_numbers)), 0.3))
@@ -24,7 +27,8 @@ def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
     if isinstance(found, Share):
         right = found.per_point.sum()
         ax.bar(["wrong", "right"], [found.n - right, right], color="0.75")
-        ax.set(xlabel=f"right: {with_interval(found.mean, *found.interval())}", ylabel="points")
+        told = f"right: {with_interval(found.mean, *found.interval())}"
+        ax.set(xlabel=in_lines(told, (), ax, below=True), ylabel="points")
         return ax
     finite = found.per_point[np.isfinite(found.per_point)]
     ax.hist(finite, bins="auto" if len(finite) and np.ptp(finite) > 0 else 1, color="0.75")

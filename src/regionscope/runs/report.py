@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from regionscope.disk import make_folder
 from regionscope.files import write_figure, write_text
+from regionscope.results import SMOOTH
 from regionscope.runs.run import SIGNAL, SIGNAL_COLUMN, Run
 from regionscope.tables import how_many, some_of, text_table
 
@@ -44,6 +45,7 @@ def summary(run: Run) -> str:
 def _notes(run: Run, shown: int, recorded: int, probe: str, others: list[str]) -> list[str]:
     """What the table is of, with which options it was measured, and what it leaves out."""
     said = [f"step {step} is missing: {why}" for step, why in run.missing.items()]
+    said += [SMOOTH] if run.piecewise_linear is False else []
     said += [] if not probe else [f"measures are means at the probe {probe!r}"]
     if others:
         said[-1] += f"; those at {', '.join(others)} are left out"

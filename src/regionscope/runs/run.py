@@ -25,7 +25,7 @@ from torch import Tensor
 from regionscope.disk import DamagedFile, clear_leftovers, make_folder, reading, remove, sync_folder, whole_folder
 from regionscope.files import check_name, check_tensors, plain, read_json, read_tensors, write_json, write_tensors
 from regionscope.geometry.plane_cells import PlaneCells
-from regionscope.measures.table import options_in_words
+from regionscope.results import options_in_words
 from regionscope.runs.locks import has_writer, kept_if_it_goes_well, writer_lock
 from regionscope.runs.phases import FEWEST, Phases, phases
 from regionscope.runs.record import Record, check_status, whole_step
@@ -71,6 +71,7 @@ class Run(Facts):
             "records": f"{len(steps)}, from step {steps[0]} to {steps[-1]}" if steps else 0,
             "measures": ", ".join(dict.fromkeys(name for found in probes.values() for name in found)) or "none",
             "probes": ", ".join(probes) or "none",
+            **({"network": "smooth"} if self.piecewise_linear is False else {}),
         }  # fmt: skip
 
     # making and opening
@@ -366,6 +367,13 @@ class Run(Facts):
         found = ((probe, name, one) for r in records for probe in r.probes for name, one in r.probes[probe].items())
         return list(dict.fromkeys((probe, name) for probe, name, one in found if "mean" in one))
 
+    @property
+    def piecewise_linear(self) -> bool | None:
+        """Whether the network is, as its records tell; None if none does, as those of older versions."""
+        probes = (found for step in self._whole_steps() for found in self.read(step).probes.values())
+        told = (one.get("piecewise_linear") for found in probes for one in found.values())
+        return next((known for known in told if isinstance(known, bool)), None)
+
     def has_phases(self, column: str = SIGNAL_COLUMN) -> bool:
         """Whether there are enough records of a column to tell its phases."""
         return len(self.rows_with(column)) >= FEWEST
@@ -392,11 +400,18 @@ class Run(Facts):
         whole = next((place for place in places if f"{column}/".startswith(f"{place}/")), None)
         probe, measure = (None, column) if whole is None else places[whole]
         part = "" if whole is None else column[len(whole) + 1 :]  # of a layer, or the error
-        told = self.config.get("measures")
-        options = options_in_words(told.get(measure)) if isinstance(told, Mapping) else []
         name = measure.replace("_", " ") + (f" at {probe}" if probe is not None else "")
         summed = [part] if part else ["sum over layers"] if self.is_sum(measure) else []
-        return name, [*summed, *options]
+        return name, [*summed, *options_in_words(self._options(measure, probe))]
+
+    def _options(self, measure: str, probe: str | None) -> object:
+        """Those that a measure was really taken with, at any probe if none is given; otherwise those asked for."""
+        for step in self._whole_steps():
+            for place, found in self.read(step).probes.items():
+                if probe in (place, None) and "options" in found.get(measure, {}):
+                    return found[measure]["options"]
+        asked = self.config.get("measures")
+        return asked.get(measure) if isinstance(asked, Mapping) else None
 
     def is_sum(self, measure: str) -> bool:
         """Whether a measure has been added up over several layers."""
