@@ -111,8 +111,7 @@ class Estimate:
 
     @property
     def _kind(self) -> str:
-        error = "exact at each point" if self.exact else kind_of_error(self.quantity)
-        return f"{error}, of a smooth network" if self.piecewise_linear is False else error
+        return kind_in_words(self.exact, self.quantity, self.piecewise_linear)
 
     def __float__(self) -> float:
         return self.mean
@@ -229,6 +228,16 @@ def _in_words(value: object) -> str:
     if isinstance(value, list | tuple):
         return " to ".join(map(_in_words, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def kind_in_words(exact: bool, quantity: str, piecewise_linear: bool | None) -> str:
+    """What numbers at points are: exact, bounds or estimated, and whether the network is smooth.
+
+    >>> kind_in_words(False, "slope", piecewise_linear=False)
+    'estimated, of a smooth network'
+    """
+    kind = "exact at each point" if exact else kind_of_error(quantity)
+    return f"{kind}, of a smooth network" if piecewise_linear is False else kind
 
 
 def kind_of_error(quantity: str) -> str:

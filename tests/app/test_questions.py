@@ -63,28 +63,31 @@ def test_curves_are_those_that_were_recorded(client: TestClient, run: rs.Run) ->
     for probe in measure["probes"]:
         column = f"{probe['name']}/total_variation"
         assert probe["mean"] == run.curve(column)[1]
-        assert np.allclose(np.array(probe["std"]) / np.sqrt(5), run.curve(f"{column}/stderr")[1])
+        assert probe["stderr"] == run.curve(f"{column}/stderr")[1]
     accuracies = {scalar["name"]: scalar for scalar in found["scalars"]}
     assert accuracies["test_accuracy"]["values"] == run.curve("test_accuracy")[1]
     assert accuracies["test_accuracy"]["axis"] == "accuracy" and accuracies["loss"]["axis"] == "loss"
     assert found["planes"][0]["cells"] == [len(run.plane(step, "train")) for step in run.steps]
 
 
-@pytest.mark.parametrize("found", [
-    rs.Share("robust accuracy", np.array([1.0, 1.0, 1.0, 0.0])),
-    rs.Share("robust accuracy", np.ones(4)),
-    rs.Estimate("local rank", np.array([1.0, 4.0, 2.0, 2.5]), resolution=np.full(4, 6.0)),
-    rs.Estimate("local rank", np.array([1.0, 4.0, 2.0, 2.5])),
+@pytest.mark.parametrize(("found", "kind"), [
+    (rs.Share("robust accuracy", np.array([1.0, 1.0, 1.0, 0.0]), quantity="share (upper bound)"), "an upper bound"),
+    (rs.Estimate("local rank", np.array([1.0, 4.0, 2.0, 2.5]), resolution=np.full(4, 6.0)), "estimated"),
+    (rs.Estimate("local rank", np.array([1.0, 4.0, 2.0, 2.5]), exact=True), "exact at each point"),
+    (
+        rs.Estimate("crossings", np.ones(4), quantity="boundaries (lower bound)", piecewise_linear=False),
+        "a lower bound, of a smooth network",
+    ),
 ])  # fmt: skip
-def test_the_spread_of_points_is_told_whatever_their_error_is(found: rs.Estimate, tmp_path: Path) -> None:
+def test_what_numbers_are_is_told_as_anywhere(found: rs.Estimate, kind: str, tmp_path: Path) -> None:
     probes = {"train": torch.zeros(4, 2)}
     with rs.Monitor(mlp(2, 3, 2), probes, measures={"own": lambda model, x: found}, run=tmp_path / "own") as monitor:
         monitor(0)
     viewer = viewer_of(tmp_path)
     (exhibit,) = viewer.library.exhibits().values()
     (measure,) = curves(viewer, exhibit)["measures"]
-    freedom = 0 if isinstance(found, rs.Share) else 1
-    assert measure["probes"][0]["std"] == pytest.approx([found.per_point.std(ddof=freedom)])
+    assert measure["kind"] == kind and kind in repr(found)
+    assert measure["probes"][0]["stderr"] == pytest.approx([found.stderr])
 
 
 @pytest.mark.parametrize("zoom", [1.0, 1e3, 1e6, 1e9])

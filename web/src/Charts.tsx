@@ -17,7 +17,6 @@ interface ChartsProps {
 }
 
 const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3]];
-const BAND = 0.25; // standard deviations, as PD draws it
 
 export function Charts(props: ChartsProps) {
   const { curves } = props;
@@ -28,7 +27,7 @@ export function Charts(props: ChartsProps) {
   return (
     <div class="charts">
       {measures.map((measure) => (
-        <Chart key={measure.name} {...props} title={measure.label} note={measure.exact ? "exact at each point" : "estimated"} lines={measureLines(measure, props.dark)} accuracies={accuracies} />
+        <Chart key={measure.name} {...props} title={measure.label} note={measure.kind} lines={measureLines(measure, props.dark)} accuracies={accuracies} />
       ))}
       {losses.length > 0 && <Chart {...props} title="loss" note="" lines={losses.map((s, k) => scalarLine(s, k, props.dark))} accuracies={accuracies} />}
       {measures.length + losses.length === 0 && <Chart {...props} title="accuracy" note="" lines={[]} accuracies={accuracies} />}
@@ -59,8 +58,8 @@ function measureLines(measure: Measure, dark: boolean): Line[] {
   return measure.probes.map((probe, k) => ({
     label: probe.name,
     values: probe.mean,
-    low: shifted(probe.mean, probe.std, -BAND),
-    high: shifted(probe.mean, probe.std, BAND),
+    low: shifted(probe.mean, probe.stderr, -1),
+    high: shifted(probe.mean, probe.stderr, 1),
     hue: probeHue(probe.name, k, dark),
     dash: DASHES[k % DASHES.length]!,
   }));
@@ -71,9 +70,9 @@ function scalarLine(scalar: Scalar, k: number, dark: boolean): Line {
   return { label: scalar.label, values: scalar.values, low: null, high: null, hue: probeHue(probe, k, dark), dash: DASHES[k % DASHES.length]! };
 }
 
-export function shifted(mean: Values, std: Values | null, by: number): Values | null {
-  if (!std) return null;
-  return mean.map((m, i) => (m === null || std[i] === null || std[i] === undefined ? null : m + by * std[i]!));
+/** A curve moved by its errors; no point where there is none to tell. */
+export function shifted(mean: Values, error: Values, by: 1 | -1): Values {
+  return mean.map((m, i) => (m === null || error[i] === null || error[i] === undefined ? null : m + by * error[i]!));
 }
 
 /** Whether a curve is one value, which no line goes through. */
@@ -118,7 +117,7 @@ function Chart(props: ChartsProps & { title: string; note: string; lines: Line[]
         {accuracies.map((scalar, k) => (
           <Key key={scalar.name} line={accuracyLine(scalar, k, dark)} />
         ))}
-        {curves.steps.length > 1 && lines.some((line) => line.low) && <li>band: ± {BAND} std</li>}
+        {curves.steps.length > 1 && lines.some((line) => line.low) && <li>band: ± standard error over points</li>}
       </ul>
     </section>
   );

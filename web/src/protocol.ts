@@ -36,7 +36,6 @@ export interface Probe {
   name: string;
   mean: Values;
   stderr: Values;
-  std: Values | null;
   n: number | null;
   layers: Values[] | null;
 }
@@ -45,6 +44,7 @@ export interface Measure {
   name: string;
   label: string;
   exact: boolean;
+  kind: string; // exact, a bound or estimated, in words
   axis: "value" | "accuracy" | "loss";
   probes: Probe[];
 }

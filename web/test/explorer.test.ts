@@ -225,9 +225,9 @@ describe("words and curves", () => {
   it("are a dot where there is one value", () => {
     expect([alone([1]), alone([null, 0, null]), alone([1, 2]), alone([null])]).toEqual([true, true, false, false]);
   });
-  it("shift bands where there is a spread", () => {
-    expect(shifted([1, null, 3], [2, 1, null], 0.25)).toEqual([1.5, null, null]);
-    expect(shifted([1], null, 1)).toBeNull();
+  it("shift bands where there is an error", () => {
+    expect(shifted([1, null, 3], [2, 1, null], 1)).toEqual([3, null, null]);
+    expect(shifted([1, 2], [0.5, null], -1)).toEqual([0.5, null]);
   });
   it("follow runs that change, come and go", () => {
     const run = (id: string, step: number) => ({ id, step }) as Run;

@@ -1,7 +1,6 @@
 """What is told of runs in words and numbers: the list of them, their curves, their planes."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from regionscope.app.library import Exhibit, check_inside
@@ -9,6 +8,7 @@ from regionscope.app.viewer import Viewer
 from regionscope.app.windows import Window, limits
 from regionscope.files import plain
 from regionscope.geometry.planes import Plane
+from regionscope.results import kind_in_words
 from regionscope.runs.phases import Phases
 from regionscope.runs.record import Record
 from regionscope.runs.run import SIGNAL, Run, run_state
@@ -80,31 +80,21 @@ def _measure(run: Run, records: Sequence[Record], name: str, probes: Sequence[st
     told = [entry for entries in found.values() for entry in entries if "mean" in entry]
     if not told:
         return None
+    exact, quantity = bool(told[-1].get("exact", False)), str(told[-1].get("quantity", ""))
     return {
-        "name": name, "label": run.label(name), "exact": bool(told[-1].get("exact", False)), "axis": _axis(name),
-        "quantity": told[-1].get("quantity", ""),
+        "name": name, "label": run.label(name), "exact": exact, "axis": _axis(name), "quantity": quantity,
+        "kind": kind_in_words(exact, quantity, told[-1].get("piecewise_linear")),
         "probes": [_probe(probe, entries) for probe, entries in found.items()],
     }  # fmt: skip
 
 
 def _probe(name: str, entries: Sequence[Any]) -> dict[str, Any]:
     means, errors = ([entry.get(part) for entry in entries] for part in ("mean", "stderr"))
-    sizes, spread = [entry.get("n") for entry in entries], [_point_deviation(entry) for entry in entries]
+    sizes = [entry.get("n") for entry in entries]
     layers = max((len(entry.get("per_layer") or ()) for entry in entries), default=0)
     by_layer = [[_entry(entry.get("per_layer"), k) for entry in entries] for k in range(layers)]
     n = next((size for size in reversed(sizes) if size is not None), None)
-    return {"name": name, "mean": means, "stderr": errors, "std": spread, "n": n, "layers": by_layer or None}
-
-
-def _point_deviation(entry: Mapping[str, Any]) -> float | None:
-    """The standard deviation of the points, as far as a record tells."""
-    mean, error, n = (entry.get(part) for part in ("mean", "stderr", "n"))
-    if mean is None or error is None or not isinstance(n, int) or n < 2:
-        return None
-    if "interval" in entry:  # the error of a share is Wilson's; its points are 0 and 1
-        return math.sqrt(max(0.0, mean * (1 - mean)))
-    shared = entry.get("resolution") or 0.0
-    return math.sqrt(max(0.0, error**2 - shared**2) * n)
+    return {"name": name, "mean": means, "stderr": errors, "n": n, "layers": by_layer or None}
 
 
 def _entry(values: list[Any] | None, k: int) -> Any:

@@ -2976,42 +2976,42 @@ var mo = [
 		3
 	],
 	[12, 3]
-], ho = .25;
-function go(e) {
-	let { curves: t } = e, n = [...t.scalars.filter((e) => e.axis === "accuracy"), ..._o(t)], r = t.scalars.filter((e) => e.axis !== "accuracy"), i = t.measures.filter((e) => e.axis !== "accuracy");
+];
+function ho(e) {
+	let { curves: t } = e, n = [...t.scalars.filter((e) => e.axis === "accuracy"), ...go(t)], r = t.scalars.filter((e) => e.axis !== "accuracy"), i = t.measures.filter((e) => e.axis !== "accuracy");
 	return t.steps.length ? /* @__PURE__ */ $("div", {
 		class: "charts",
 		children: [
-			i.map((t) => /* @__PURE__ */ $(wo, {
+			i.map((t) => /* @__PURE__ */ $(Co, {
 				...e,
 				title: t.label,
-				note: t.exact ? "exact at each point" : "estimated",
-				lines: vo(t, e.dark),
+				note: t.kind,
+				lines: _o(t, e.dark),
 				accuracies: n
 			}, t.name)),
-			r.length > 0 && /* @__PURE__ */ $(wo, {
+			r.length > 0 && /* @__PURE__ */ $(Co, {
 				...e,
 				title: "loss",
 				note: "",
-				lines: r.map((t, n) => yo(t, n, e.dark)),
+				lines: r.map((t, n) => vo(t, n, e.dark)),
 				accuracies: n
 			}),
-			i.length + r.length === 0 && /* @__PURE__ */ $(wo, {
+			i.length + r.length === 0 && /* @__PURE__ */ $(Co, {
 				...e,
 				title: "accuracy",
 				note: "",
 				lines: [],
 				accuracies: n
 			}),
-			t.phases && /* @__PURE__ */ $(Lo, { phases: t.phases }),
-			/* @__PURE__ */ $(Ro, { curves: t })
+			t.phases && /* @__PURE__ */ $(Io, { phases: t.phases }),
+			/* @__PURE__ */ $(Lo, { curves: t })
 		]
 	}) : /* @__PURE__ */ $("p", {
 		class: "empty",
 		children: "No records as yet."
 	});
 }
-function _o(e) {
+function go(e) {
 	return e.measures.filter((e) => e.axis === "accuracy").flatMap((e) => e.probes.map((t) => ({
 		name: `${t.name}/${e.name}`,
 		label: `${t.name} ${e.label}`,
@@ -3019,17 +3019,17 @@ function _o(e) {
 		values: t.mean
 	})));
 }
-function vo(e, t) {
+function _o(e, t) {
 	return e.probes.map((e, n) => ({
 		label: e.name,
 		values: e.mean,
-		low: bo(e.mean, e.std, -.25),
-		high: bo(e.mean, e.std, ho),
+		low: yo(e.mean, e.stderr, -1),
+		high: yo(e.mean, e.stderr, 1),
 		hue: Wa(e.name, n, t),
 		dash: mo[n % mo.length]
 	}));
 }
-function yo(e, t, n) {
+function vo(e, t, n) {
 	let r = e.name.split(/[/_]/)[0];
 	return {
 		label: e.label,
@@ -3040,20 +3040,20 @@ function yo(e, t, n) {
 		dash: mo[t % mo.length]
 	};
 }
-function bo(e, t, n) {
-	return t ? e.map((e, r) => e === null || t[r] === null || t[r] === void 0 ? null : e + n * t[r]) : null;
+function yo(e, t, n) {
+	return e.map((e, r) => e === null || t[r] === null || t[r] === void 0 ? null : e + n * t[r]);
 }
-var xo = (e) => Array.from(e).filter((e) => e != null).length === 1, So = (e, t) => t ? Math.log10(e + 1) : e, Co = (e, t) => t ? 10 ** e - 1 : e;
-function wo(e) {
+var bo = (e) => Array.from(e).filter((e) => e != null).length === 1, xo = (e, t) => t ? Math.log10(e + 1) : e, So = (e, t) => t ? 10 ** e - 1 : e;
+function Co(e) {
 	let { curves: t, title: n, note: r, lines: i, accuracies: a, log: o, dark: s, step: c } = e, l = U(null), u = U(null), d = U(e);
 	d.current = e;
-	let f = be(() => Oo(t.steps, i, a, o), [t, o]);
+	let f = be(() => Do(t.steps, i, a, o), [t, o]);
 	return H(() => {
-		let e = l.current, t = new Ba(ko(d, i, a, e.clientWidth || 400), f, e);
+		let e = l.current, t = new Ba(Oo(d, i, a, e.clientWidth || 400), f, e);
 		u.current = t;
 		let n = new ResizeObserver(() => t.setSize({
 			width: e.clientWidth || 400,
-			height: To
+			height: wo
 		}));
 		return n.observe(e), () => {
 			n.disconnect(), t.destroy();
@@ -3065,7 +3065,7 @@ function wo(e) {
 		s
 	]), H(() => u.current?.setData(f), [f]), H(() => u.current?.redraw(!1), [c]), /* @__PURE__ */ $("section", {
 		class: "chart",
-		"aria-label": `${n}: ${Io(t, i, c)}`,
+		"aria-label": `${n}: ${Fo(t, i, c)}`,
 		children: [
 			/* @__PURE__ */ $("h3", { children: [
 				n,
@@ -3076,26 +3076,22 @@ function wo(e) {
 			/* @__PURE__ */ $("ul", {
 				class: "key",
 				children: [
-					i.map((e) => /* @__PURE__ */ $(Eo, { line: e }, e.label)),
-					a.map((e, t) => /* @__PURE__ */ $(Eo, { line: Do(e, t, s) }, e.name)),
-					t.steps.length > 1 && i.some((e) => e.low) && /* @__PURE__ */ $("li", { children: [
-						"band: ± ",
-						ho,
-						" std"
-					] })
+					i.map((e) => /* @__PURE__ */ $(To, { line: e }, e.label)),
+					a.map((e, t) => /* @__PURE__ */ $(To, { line: Eo(e, t, s) }, e.name)),
+					t.steps.length > 1 && i.some((e) => e.low) && /* @__PURE__ */ $("li", { children: "band: ± standard error over points" })
 				]
 			})
 		]
 	});
 }
-var To = 170;
-function Eo({ line: e }) {
+var wo = 170;
+function To({ line: e }) {
 	return /* @__PURE__ */ $("li", { children: [
 		/* @__PURE__ */ $("svg", {
 			width: "22",
 			height: "8",
 			"aria-hidden": "true",
-			children: xo(e.values) ? /* @__PURE__ */ $("circle", {
+			children: bo(e.values) ? /* @__PURE__ */ $("circle", {
 				cx: "11",
 				cy: "4",
 				r: "3",
@@ -3115,26 +3111,26 @@ function Eo({ line: e }) {
 		e.label
 	] });
 }
-function Do(e, t, n) {
+function Eo(e, t, n) {
 	return {
-		...yo(e, t, n),
+		...vo(e, t, n),
 		dash: [1, 3],
 		hollow: !0
 	};
 }
-function Oo(e, t, n, r) {
+function Do(e, t, n, r) {
 	let i = t.flatMap((e) => [
 		e.values,
 		e.low ?? e.values,
 		e.high ?? e.values
 	]);
 	return [
-		e.map((e) => So(e, r)),
+		e.map((e) => xo(e, r)),
 		...i,
 		...n.map((e) => e.values)
 	];
 }
-function ko(e, t, n, r) {
+function Oo(e, t, n, r) {
 	let { log: i, dark: a } = e.current, o = (e) => getComputedStyle(document.querySelector(".explorer")).getPropertyValue(e), s = {
 		stroke: () => o("--ink"),
 		grid: {
@@ -3146,7 +3142,7 @@ function ko(e, t, n, r) {
 		stroke: "transparent",
 		points: { show: !1 }
 	}, l = (e) => ({
-		show: (e, t) => xo(e.data[t]),
+		show: (e, t) => bo(e.data[t]),
 		size: 8,
 		fill: e.hollow ? "transparent" : e.hue,
 		stroke: e.hue
@@ -3160,12 +3156,12 @@ function ko(e, t, n, r) {
 	});
 	return {
 		width: r,
-		height: To,
+		height: wo,
 		legend: { show: !1 },
 		scales: {
 			x: {
 				time: !1,
-				range: (e) => jo(e.data[0])
+				range: (e) => Ao(e.data[0])
 			},
 			share: { range: [0, 1] }
 		},
@@ -3177,7 +3173,7 @@ function ko(e, t, n, r) {
 				c
 			]),
 			...n.map((e, t) => ({
-				...u(Do(e, t, a), 1.5),
+				...u(Eo(e, t, a), 1.5),
 				scale: "share"
 			}))
 		],
@@ -3188,11 +3184,11 @@ function ko(e, t, n, r) {
 		axes: [
 			i ? {
 				...s,
-				splits: (e) => Mo(e.data[0]),
-				values: (e, t) => t.map((e) => co(Math.round(Co(e, !0)), 2))
+				splits: (e) => jo(e.data[0]),
+				values: (e, t) => t.map((e) => co(Math.round(So(e, !0)), 2))
 			} : {
 				...s,
-				incrs: Ao
+				incrs: ko
 			},
 			{
 				...s,
@@ -3216,57 +3212,57 @@ function ko(e, t, n, r) {
 			y: !1
 		},
 		hooks: {
-			drawClear: [(t) => Po(t, e.current.curves.phases, e.current.log, {
+			drawClear: [(t) => No(t, e.current.curves.phases, e.current.log, {
 				ascent: o("--ascent"),
 				descent: o("--descent")
 			})],
-			draw: [(t) => Fo(t, So(e.current.step, e.current.log), o("--ink"))],
-			setCursor: [(t) => t.cursor.event?.isTrusted && e.current.onLook(No(t, e.current))],
+			draw: [(t) => Po(t, xo(e.current.step, e.current.log), o("--ink"))],
+			setCursor: [(t) => t.cursor.event?.isTrusted && e.current.onLook(Mo(t, e.current))],
 			ready: [(t) => {
 				t.over.addEventListener("click", () => {
-					let n = No(t, e.current);
+					let n = Mo(t, e.current);
 					n !== null && e.current.onStep(n);
 				}), t.over.addEventListener("mouseleave", () => e.current.onLook(null));
 			}]
 		}
 	};
 }
-var Ao = Array.from({ length: 16 }, (e, t) => [
+var ko = Array.from({ length: 16 }, (e, t) => [
 	10 ** t,
 	2 * 10 ** t,
 	5 * 10 ** t
 ]).flat();
-function jo(e) {
+function Ao(e) {
 	let [t, n] = [e[0] ?? 0, e[e.length - 1] ?? 0];
 	return t < n ? [t, n] : [t - .5, t + .5];
 }
-function Mo(e) {
+function jo(e) {
 	let [t, n] = [e[0] ?? 0, e[e.length - 1] ?? 0], r = [0];
-	for (let e = 0; e <= Math.ceil(n); e++) r.push(So(10 ** e, !0));
+	for (let e = 0; e <= Math.ceil(n); e++) r.push(xo(10 ** e, !0));
 	let i = r.filter((e) => e >= t && e <= n);
 	return i.length > 1 ? i : [.../* @__PURE__ */ new Set([t, n])];
 }
-function No(e, t) {
+function Mo(e, t) {
 	let n = e.cursor.left ?? -1;
 	if (n < 0) return null;
-	let r = e.posToVal(n, "x"), { steps: i } = t.curves, a = i.map((e) => So(e, t.log)), o = uo(a, r);
+	let r = e.posToVal(n, "x"), { steps: i } = t.curves, a = i.map((e) => xo(e, t.log)), o = uo(a, r);
 	return o === null ? null : i[a.indexOf(o)];
 }
-function Po(e, t, n, r) {
+function No(e, t, n, r) {
 	for (let i of t?.segments ?? []) {
-		let [t, a] = [i.first, i.last].map((t) => e.valToPos(So(t, n), "x", !0));
+		let [t, a] = [i.first, i.last].map((t) => e.valToPos(xo(t, n), "x", !0));
 		e.ctx.fillStyle = r[i.kind], e.ctx.fillRect(t, e.bbox.top, a - t, e.bbox.height);
 	}
 }
-function Fo(e, t, n) {
+function Po(e, t, n) {
 	let r = e.valToPos(t, "x", !0);
 	e.ctx.save(), e.ctx.strokeStyle = n, e.ctx.setLineDash([4, 4]), e.ctx.beginPath(), e.ctx.moveTo(r, e.bbox.top), e.ctx.lineTo(r, e.bbox.top + e.bbox.height), e.ctx.stroke(), e.ctx.restore();
 }
-function Io(e, t, n) {
+function Fo(e, t, n) {
 	let r = e.steps.indexOf(n);
 	return r < 0 ? "" : `at step ${n} ${t.map((e) => `${e.label} ${co(e.values[r])}`).join(", ")}`;
 }
-function Lo({ phases: e }) {
+function Io({ phases: e }) {
 	let t = e.segments.map((e) => `${e.name} from step ${co(e.first)} to ${co(e.last)}`);
 	return /* @__PURE__ */ $("p", {
 		class: "phases",
@@ -3284,7 +3280,7 @@ function Lo({ phases: e }) {
 		]
 	});
 }
-function Ro({ curves: e }) {
+function Lo({ curves: e }) {
 	let t = [
 		...e.scalars.map((e) => [e.label, e.values]),
 		...e.measures.flatMap((e) => e.probes.map((t) => [`${t.name} ${e.label}`, t.mean])),
@@ -3311,22 +3307,22 @@ function Ro({ curves: e }) {
 	});
 }
 // src/Picker.tsx
-var zo = 200, Bo = {
+var Ro = 200, zo = {
 	start: 0,
-	count: zo
+	count: Ro
 };
-function Vo({ to: e, run: t, onPlane: n, onClose: r }) {
+function Bo({ to: e, run: t, onPlane: n, onClose: r }) {
 	let i = U(null), [a, o] = B(null), [s, c] = B(null), [l, u] = B([]), [d, f] = B(0), [p, m] = B("");
 	H(() => i.current?.showModal(), []), H(() => {
 		Pe(e, "/api/images", {
 			run: t,
 			start: d,
-			count: zo
+			count: Ro
 		}).then(async (n) => {
 			o(n), c(n.sheet ? await e.picture("/api/sheet", {
 				run: t,
 				start: d,
-				count: zo
+				count: Ro
 			}) : null);
 		}, (e) => m(e.message));
 	}, [t, d]);
@@ -3348,7 +3344,7 @@ function Vo({ to: e, run: t, onPlane: n, onClose: r }) {
 			}),
 			/* @__PURE__ */ $("div", {
 				class: "sheet",
-				children: a && [...Array(a.count).keys()].map((e) => /* @__PURE__ */ $(Uo, {
+				children: a && [...Array(a.count).keys()].map((e) => /* @__PURE__ */ $(Ho, {
 					images: a,
 					sheet: s,
 					i: e,
@@ -3362,13 +3358,13 @@ function Vo({ to: e, run: t, onPlane: n, onClose: r }) {
 					/* @__PURE__ */ $("button", {
 						type: "button",
 						disabled: d === 0,
-						onClick: () => f(Math.max(0, d - zo)),
+						onClick: () => f(Math.max(0, d - Ro)),
 						children: "← earlier"
 					}),
 					/* @__PURE__ */ $("button", {
 						type: "button",
-						disabled: !a || d + zo >= a.total,
-						onClick: () => f(d + zo),
+						disabled: !a || d + Ro >= a.total,
+						onClick: () => f(d + Ro),
 						children: "later →"
 					}),
 					/* @__PURE__ */ $("span", { class: "grow" }),
@@ -3389,12 +3385,12 @@ function Vo({ to: e, run: t, onPlane: n, onClose: r }) {
 		]
 	});
 }
-var Ho = 36;
-function Uo({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
+var Vo = 36;
+function Ho({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
 	let a = e.labels?.[n], o = t ? {
 		backgroundImage: `url("${t}")`,
-		backgroundSize: `${Ho * e.columns}px auto`,
-		backgroundPosition: `-${Ho * (n % e.columns)}px -${Ho * Math.floor(n / e.columns)}px`
+		backgroundSize: `${Vo * e.columns}px auto`,
+		backgroundPosition: `-${Vo * (n % e.columns)}px -${Vo * Math.floor(n / e.columns)}px`
 	} : {}, s = `image ${e.start + n}${a === void 0 ? "" : `, class ${a}`}`;
 	return /* @__PURE__ */ $("button", {
 		type: "button",
@@ -3408,7 +3404,7 @@ function Uo({ images: e, sheet: t, i: n, chosen: r, onClick: i }) {
 	});
 }
 // src/downloads.ts
-var Wo = (/* @__PURE__ */ e(((e) => {
+var Uo = (/* @__PURE__ */ e(((e) => {
 	var t = Object.defineProperty;
 	((e) => t(e, "__esModule", { value: !0 }))(e), ((e, n) => {
 		for (var r in n) t(e, r, {
@@ -3833,17 +3829,17 @@ var Wo = (/* @__PURE__ */ e(((e) => {
 	}
 	var I = A;
 })))();
-function Go(e, t, n = "text/plain") {
+function Wo(e, t, n = "text/plain") {
 	let r = document.createElement("a");
 	r.href = URL.createObjectURL(typeof e == "string" ? new Blob([e], { type: n }) : e), r.download = t, r.click(), setTimeout(() => URL.revokeObjectURL(r.href), 1e4);
 }
-function Ko(e, t) {
-	e.toBlob((e) => e && Go(e, t));
+function Go(e, t) {
+	e.toBlob((e) => e && Wo(e, t));
 }
-function qo(e) {
+function Ko(e) {
 	let { x: t, y: n, scale: r } = e.window, i = ["cell,x,y,area,class,gradient_norm,pattern,layer,corners"];
 	for (let a = 0; a < e.cells; a++) {
-		let o = Xo(e, a), [s, c] = [0, 1].map((e) => o.reduce((t, n) => t + n[e], 0) / o.length), l = [
+		let o = Yo(e, a), [s, c] = [0, 1].map((e) => o.reduce((t, n) => t + n[e], 0) / o.length), l = [
 			t + r * s,
 			n + r * c,
 			e.area[a] * r * r,
@@ -3860,14 +3856,14 @@ function qo(e) {
 	}
 	return `${i.join("\n")}\n`;
 }
-function Jo(e, t, n, r = 800) {
+function qo(e, t, n, r = 800) {
 	let i = Math.round(r * t.hy / t.hx), { scale: a } = e.window, o = (n) => (.5 * r * (1 + (n * a + e.window.x - t.x) / t.hx)).toFixed(2), s = (n) => (.5 * i * (1 - (n * a + e.window.y - t.y) / t.hy)).toFixed(2), { rgba: c } = no(e, n.colouring, n.dark), l = /* @__PURE__ */ new Map(), u = n.colouring === "class" ? e.piece_cell?.length ?? 0 : 0;
 	for (let t = 0; t < e.cells + u; t++) {
 		let n = Qa([
 			c[4 * t],
 			c[4 * t + 1],
 			c[4 * t + 2]
-		]), r = `M${(t < e.cells ? Xo(e, t) : Yo(e, t - e.cells)).map(([e, t]) => `${o(e)} ${s(t)}`).join("L")}Z`, i = t < e.cells ? n : `${n} `;
+		]), r = `M${(t < e.cells ? Yo(e, t) : Jo(e, t - e.cells)).map(([e, t]) => `${o(e)} ${s(t)}`).join("L")}Z`, i = t < e.cells ? n : `${n} `;
 		l.set(i, [...l.get(i) ?? [], r]);
 	}
 	let d = /* @__PURE__ */ new Map();
@@ -3888,21 +3884,21 @@ function Jo(e, t, n, r = 800) {
 		"</svg>\n"
 	].join("\n");
 }
-function Yo(e, t) {
+function Jo(e, t) {
 	let n = e.piece_places.subarray(2 * e.piece_offsets[t], 2 * e.piece_offsets[t + 1]);
 	return [...Array(n.length / 2).keys()].map((e) => [n[2 * e], n[2 * e + 1]]);
 }
-function Xo(e, t) {
+function Yo(e, t) {
 	return [...e.corners.subarray(e.offsets[t], e.offsets[t + 1])].map((t) => [e.vertices[2 * t], e.vertices[2 * t + 1]]);
 }
-async function Zo(e, t, n, r) {
-	let i = (0, Wo.GIFEncoder)(), a = document.createElement("canvas");
+async function Xo(e, t, n, r) {
+	let i = (0, Uo.GIFEncoder)(), a = document.createElement("canvas");
 	a.width = 480, a.height = Math.round(480 * e.height / e.width);
 	let o = a.getContext("2d", { willReadFrequently: !0 });
 	for (let [s, c] of t.entries()) {
 		await n(c), o.drawImage(e, 0, 0, a.width, a.height), o.font = "14px sans-serif", o.fillStyle = "#ffffffcc", o.fillRect(4, a.height - 24, 16 + o.measureText(`step ${c}`).width, 20), o.fillStyle = "#000", o.fillText(`step ${c}`, 12, a.height - 9);
-		let { data: l } = o.getImageData(0, 0, a.width, a.height), u = (0, Wo.quantize)(l, 256);
-		i.writeFrame((0, Wo.applyPalette)(l, u), a.width, a.height, {
+		let { data: l } = o.getImageData(0, 0, a.width, a.height), u = (0, Uo.quantize)(l, 256);
+		i.writeFrame((0, Uo.applyPalette)(l, u), a.width, a.height, {
 			palette: u,
 			delay: s === t.length - 1 ? 2e3 : 250
 		}), r(s + 1);
@@ -3910,7 +3906,7 @@ async function Zo(e, t, n, r) {
 	return i.finish(), new Blob([i.bytes()], { type: "image/gif" });
 }
 // src/Legend.tsx
-function Qo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: a, onHidden: o, onDecision: s }) {
+function Zo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: a, onHidden: o, onDecision: s }) {
 	let c = a ? [
 		22,
 		24,
@@ -3919,7 +3915,7 @@ function Qo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 		255,
 		255,
 		255
-	], l = e.kind === "cells" ? $o(e.edge_layer) : [], u = e.kind === "cells" && n === "class" && e.class ? $o(e.class, -1) : [], d = (e) => o(r.includes(e) ? r.filter((t) => t !== e) : [...r, e]);
+	], l = e.kind === "cells" ? Qo(e.edge_layer) : [], u = e.kind === "cells" && n === "class" && e.class ? Qo(e.class, -1) : [], d = (e) => o(r.includes(e) ? r.filter((t) => t !== e) : [...r, e]);
 	return /* @__PURE__ */ $("div", {
 		class: "legend",
 		children: [
@@ -3931,7 +3927,7 @@ function Qo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 						checked: !r.includes(t),
 						onChange: () => d(t)
 					}),
-					/* @__PURE__ */ $(es, { colour: Qa($a(t, e.layers, a)) }),
+					/* @__PURE__ */ $($o, { colour: Qa($a(t, e.layers, a)) }),
 					" layer ",
 					t
 				] }, t)),
@@ -3941,7 +3937,7 @@ function Qo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 						checked: i,
 						onChange: () => s(!i)
 					}),
-					/* @__PURE__ */ $(es, {
+					/* @__PURE__ */ $($o, {
 						colour: "#d62728",
 						width: 3
 					}),
@@ -3959,19 +3955,19 @@ function Qo({ content: e, scale: t, colouring: n, hidden: r, decision: i, dark: 
 					e.classes[t] ?? t
 				] }, t))
 			}),
-			t && /* @__PURE__ */ $(ts, {
+			t && /* @__PURE__ */ $(es, {
 				scale: t,
 				ground: [...c]
 			})
 		]
 	});
 }
-function $o(e, t = 0) {
+function Qo(e, t = 0) {
 	let n = /* @__PURE__ */ new Set();
 	for (let r = 0; r < e.length; r++) e[r] > t && n.add(e[r]);
 	return [...n].sort((e, t) => e - t);
 }
-function es({ colour: e, width: t = 2 }) {
+function $o({ colour: e, width: t = 2 }) {
 	return /* @__PURE__ */ $("svg", {
 		width: "20",
 		height: "8",
@@ -3986,7 +3982,7 @@ function es({ colour: e, width: t = 2 }) {
 		})
 	});
 }
-function ts({ scale: e, ground: t }) {
+function es({ scale: e, ground: t }) {
 	let n = [
 		0,
 		.25,
@@ -4012,7 +4008,7 @@ function ts({ scale: e, ground: t }) {
 	});
 }
 // src/locating.ts
-var ns = 64, rs = class {
+var ts = 64, ns = class {
 	cells;
 	fields;
 	starts;
@@ -4021,7 +4017,7 @@ var ns = 64, rs = class {
 	constructor(e) {
 		this.cells = e;
 		let { hx: t, hy: n, scale: r } = e.window;
-		this.low = [-t / r, -n / r], this.size = [2 * t / r / ns, 2 * n / r / ns];
+		this.low = [-t / r, -n / r], this.size = [2 * t / r / ts, 2 * n / r / ts];
 		let i = new Uint8Array(4 * e.cells), a = /* @__PURE__ */ new Uint32Array(4097);
 		for (let t = 0; t < e.cells; t++) {
 			let e = this.box(t);
@@ -4034,8 +4030,8 @@ var ns = 64, rs = class {
 	}
 	at(e, t) {
 		let n = Math.floor((e - this.low[0]) / this.size[0]), r = Math.floor((t - this.low[1]) / this.size[1]);
-		if (n < 0 || r < 0 || n >= ns || r >= ns) return -1;
-		let i = r * ns + n;
+		if (n < 0 || r < 0 || n >= ts || r >= ts) return -1;
+		let i = r * ts + n;
 		for (let n = this.starts[i]; n < this.starts[i + 1]; n++) if (this.holds(this.fields[n], e, t)) return this.fields[n];
 		return -1;
 	}
@@ -4072,10 +4068,10 @@ var ns = 64, rs = class {
 		];
 	}
 	each([e, t, n, r], i) {
-		for (let a = t; a <= r; a++) for (let t = e; t <= n; t++) i(a * ns + t);
+		for (let a = t; a <= r; a++) for (let t = e; t <= n; t++) i(a * ts + t);
 	}
 };
-function is(e, t, n, r) {
+function rs(e, t, n, r) {
 	for (let i = 0; i < (e.piece_cell?.length ?? 0); i++) {
 		if (e.piece_cell[i] !== t) continue;
 		let a = e.piece_places.subarray(2 * e.piece_offsets[i], 2 * e.piece_offsets[i + 1]), o = a.length / 2, s = (e) => {
@@ -4090,7 +4086,7 @@ function is(e, t, n, r) {
 	}
 	return e.class[t];
 }
-function as(e) {
+function is(e) {
 	let { offsets: t, corners: n, vertices: r, window: i } = e, a = new Float64Array(2 * e.cells);
 	for (let o = 0; o < e.cells; o++) {
 		let e = i.scale / (t[o + 1] - t[o]);
@@ -4099,18 +4095,18 @@ function as(e) {
 	}
 	return a;
 }
-var os = .92;
-function ss(e, t, n) {
+var as = .92;
+function os(e, t, n) {
 	let r = /* @__PURE__ */ new Map();
 	return e.class?.forEach((i, a) => {
-		Math.max(Math.abs(t[2 * a] - n.x) / n.hx, Math.abs(t[2 * a + 1] - n.y) / n.hy) < os && e.area[a] > (e.area[r.get(i) ?? -1] ?? 0) && r.set(i, a);
+		Math.max(Math.abs(t[2 * a] - n.x) / n.hx, Math.abs(t[2 * a + 1] - n.y) / n.hy) < as && e.area[a] > (e.area[r.get(i) ?? -1] ?? 0) && r.set(i, a);
 	}), [...r].map(([n, r]) => ({
 		name: e.classes[n] ?? String(n),
 		x: t[2 * r],
 		y: t[2 * r + 1]
 	}));
 }
-function cs(e) {
+function ss(e) {
 	let t = new Uint32Array(e.cells + 1), n = (t) => e.edge_site[t] >= 0, r = (t) => {
 		for (let r = 0; r < e.edge_site.length; r++) for (let i of [0, 1]) {
 			let a = e.edge_cells[2 * r + i];
@@ -4125,10 +4121,10 @@ function cs(e) {
 		edges: i
 	};
 }
-function ls(e, t, n, r, i) {
+function cs(e, t, n, r, i) {
 	let a = null;
 	for (let o = t.starts[n]; o < t.starts[n + 1]; o++) {
-		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = us(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
+		let n = t.edges[o], [s, c] = [2 * e.edge_vertices[2 * n], 2 * e.edge_vertices[2 * n + 1]], l = ls(r, i, e.vertices[s], e.vertices[s + 1], e.vertices[c], e.vertices[c + 1]);
 		(!a || l < a.distance) && (a = {
 			edge: n,
 			distance: l
@@ -4136,19 +4132,19 @@ function ls(e, t, n, r, i) {
 	}
 	return a;
 }
-function us(e, t, n, r, i, a) {
+function ls(e, t, n, r, i, a) {
 	let [o, s] = [i - n, a - r], c = o * o + s * s, l = c ? Math.min(Math.max(((e - n) * o + (t - r) * s) / c, 0), 1) : 0;
 	return Math.hypot(e - n - l * o, t - r - l * s);
 }
-function ds(e, t) {
+function us(e, t) {
 	let n = [];
 	for (let r of [...t].reverse()) n.unshift(e % r), e = Math.floor(e / r);
 	return n.length === 1 ? String(n[0]) : `(${n.join(", ")})`;
 }
 // src/Marks.tsx
-var fs = 2e3;
-function ps({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) {
-	let o = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], s = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, c = r ? Math.max(...r.distance, 1e-12) : 1, l = r ? [...r.distance.keys()].filter((e) => s(o(r.place[2 * e], r.place[2 * e + 1]))).slice(0, fs) : [];
+var ds = 2e3;
+function fs({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) {
+	let o = (e, r) => [n[0] / 2 * (1 + (e - t.x) / t.hx), n[1] / 2 * (1 - (r - t.y) / t.hy)], s = ([e, t]) => e > -20 && t > -20 && e < n[0] + 20 && t < n[1] + 20, c = r ? Math.max(...r.distance, 1e-12) : 1, l = r ? [...r.distance.keys()].filter((e) => s(o(r.place[2 * e], r.place[2 * e + 1]))).slice(0, ds) : [];
 	return /* @__PURE__ */ $("svg", {
 		class: "marks",
 		width: n[0],
@@ -4177,7 +4173,7 @@ function ps({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) 
 			}),
 			e.anchors.map((e, t) => {
 				let r = o(...e.place);
-				return s(r) && /* @__PURE__ */ $(ms, {
+				return s(r) && /* @__PURE__ */ $(ps, {
 					anchor: e,
 					place: r,
 					picture: i,
@@ -4187,7 +4183,7 @@ function ps({ plane: e, window: t, size: n, points: r, picture: i, labels: a }) 
 		]
 	});
 }
-function ms({ anchor: e, place: [t, n], right: r, picture: i }) {
+function ps({ anchor: e, place: [t, n], right: r, picture: i }) {
 	let [a, o] = B(null);
 	H(() => {
 		let t = !0;
@@ -4225,7 +4221,7 @@ function ms({ anchor: e, place: [t, n], right: r, picture: i }) {
 	});
 }
 // src/scene.ts
-var hs = 2048, gs = `#version 300 es
+var ms = 2048, hs = `#version 300 es
 precision highp float;
 precision highp sampler2D;
 layout(location = 0) in vec2 place;
@@ -4234,9 +4230,9 @@ uniform vec4 map; // factor x, y and shift x, y
 uniform sampler2D colours;
 flat out vec4 colour;
 void main() {
-  colour = texelFetch(colours, ivec2(int(cell) % ${hs}, int(cell) / ${hs}), 0);
+  colour = texelFetch(colours, ivec2(int(cell) % ${ms}, int(cell) / ${ms}), 0);
   gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0);
-}`, _s = `#version 300 es
+}`, gs = `#version 300 es
 precision highp float;
 precision highp sampler2D;
 uniform sampler2D ends; // of an edge each
@@ -4247,14 +4243,14 @@ out float across;
 void main() {
   int edge = gl_VertexID / 6, corner = gl_VertexID % 6;
   bool end = corner == 2 || corner == 3 || corner == 5, left = corner == 1 || corner >= 4;
-  vec4 both = texelFetch(ends, ivec2(edge % ${hs}, edge / ${hs}), 0);
+  vec4 both = texelFetch(ends, ivec2(edge % ${ms}, edge / ${ms}), 0);
   vec2 a = both.xy * map.xy + map.zw, b = both.zw * map.xy + map.zw;
   vec2 along = (b - a) * pixel;
   float size = length(along);
   vec2 normal = size > 0.0 ? vec2(-along.y, along.x) / size : vec2(0.0, 1.0);
   across = (0.5 * width + 0.5) * (left ? 1.0 : -1.0);
   gl_Position = vec4((end ? b : a) + normal * across / pixel, 0.0, 1.0);
-}`, vs = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", ys = "#version 300 es\nprecision highp float;\nuniform vec3 colour;\nuniform float width;\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(0.5 * width + 0.5 - abs(across), 0.0, 1.0);\n  shown = vec4(colour * cover, cover);\n}", bs = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", xs = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", Ss = class {
+}`, _s = "#version 300 es\nprecision highp float;\nflat in vec4 colour;\nout vec4 shown;\nvoid main() { shown = colour; }", vs = "#version 300 es\nprecision highp float;\nuniform vec3 colour;\nuniform float width;\nin float across;\nout vec4 shown;\nvoid main() {\n  float cover = clamp(0.5 * width + 0.5 - abs(across), 0.0, 1.0);\n  shown = vec4(colour * cover, cover);\n}", ys = "#version 300 es\nprecision highp float;\nlayout(location = 0) in vec2 place;\nuniform vec4 map;\nuniform vec2 size;\nout vec2 at;\nvoid main() { at = 0.5 + 0.5 * place / size; gl_Position = vec4(place * map.xy + map.zw, 0.0, 1.0); }", bs = "#version 300 es\nprecision highp float;\nuniform sampler2D colours;\nin vec2 at;\nout vec4 shown;\nvoid main() { shown = texture(colours, at); }", xs = class {
 	canvas;
 	gl;
 	fill;
@@ -4270,7 +4266,7 @@ void main() {
 			premultipliedAlpha: !0
 		});
 		if (!t) throw Error("this browser has no WebGL 2, which the explorer draws with");
-		this.gl = t, this.fill = Ds(t, gs, vs), this.line = Ds(t, _s, ys), this.picture = Ds(t, bs, xs);
+		this.gl = t, this.fill = Es(t, hs, _s), this.line = Es(t, gs, vs), this.picture = Es(t, ys, bs);
 	}
 	load(e, t) {
 		this.unload(), this.loaded = e.kind === "cells" ? this.loadedCells(e) : this.loadedRaster(e), this.paint(t);
@@ -4281,7 +4277,7 @@ void main() {
 		this.scale = r.scale;
 		let { gl: i } = this;
 		i.bindTexture(i.TEXTURE_2D, n);
-		let [a, o] = t.kind === "cells" ? [hs, Math.max(1, Math.ceil(r.rgba.length / 4 / hs))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
+		let [a, o] = t.kind === "cells" ? [ms, Math.max(1, Math.ceil(r.rgba.length / 4 / ms))] : [t.size[1], t.size[0]], s = new Uint8Array(4 * a * o);
 		s.set(r.rgba), i.texImage2D(i.TEXTURE_2D, 0, i.RGBA, a, o, 0, i.RGBA, i.UNSIGNED_BYTE, s);
 	}
 	draw(e, t) {
@@ -4313,27 +4309,27 @@ void main() {
 			f(this.fill), n.drawElements(n.TRIANGLES, t.colouring === "class" ? i.pieces : i.corners, n.UNSIGNED_INT, 0), n.enable(n.BLEND), n.blendFunc(n.ONE, n.ONE_MINUS_SRC_ALPHA), f(this.line), n.bindVertexArray(null), n.bindTexture(n.TEXTURE_2D, i.ends), n.uniform2f(n.getUniformLocation(this.line, "pixel"), r.width / 2, r.height / 2);
 			for (let { layer: e, first: r, count: a } of i.strokes) {
 				if (e === "decision" ? !t.decision : t.hidden.has(e)) continue;
-				let [o, s] = Ts(e, i.content.layers, t.dark);
+				let [o, s] = ws(e, i.content.layers, t.dark);
 				n.uniform3f(n.getUniformLocation(this.line, "colour"), o[0] / 255, o[1] / 255, o[2] / 255), n.uniform1f(n.getUniformLocation(this.line, "width"), s * (devicePixelRatio || 1)), n.drawArrays(n.TRIANGLES, 6 * r, 6 * a);
 			}
 			n.disable(n.BLEND);
 		}
 	}
 	loadedCells(e) {
-		let { gl: t } = this, { places: n, owners: r, triangles: i, ofCells: a } = Cs(e), o = [], s = (e, n) => {
+		let { gl: t } = this, { places: n, owners: r, triangles: i, ofCells: a } = Ss(e), o = [], s = (e, n) => {
 			let r = t.createBuffer();
 			o.push(r), t.bindBuffer(e, r), t.bufferData(e, n, t.STATIC_DRAW);
 		}, c = t.createVertexArray();
 		t.bindVertexArray(c), s(t.ARRAY_BUFFER, n), t.enableVertexAttribArray(0), t.vertexAttribPointer(0, 2, t.FLOAT, !1, 0, 0), s(t.ARRAY_BUFFER, r), t.enableVertexAttribArray(1), t.vertexAttribIPointer(1, 1, t.UNSIGNED_INT, 0, 0), s(t.ELEMENT_ARRAY_BUFFER, i), t.bindVertexArray(null);
-		let { places: l, strokes: u } = ws(e), d = Es(t, t.NEAREST);
-		return t.texImage2D(t.TEXTURE_2D, 0, t.RGBA32F, hs, l.length / 4 / hs, 0, t.RGBA, t.FLOAT, l), {
+		let { places: l, strokes: u } = Cs(e), d = Ts(t, t.NEAREST);
+		return t.texImage2D(t.TEXTURE_2D, 0, t.RGBA32F, ms, l.length / 4 / ms, 0, t.RGBA, t.FLOAT, l), {
 			content: e,
 			fills: c,
 			corners: a,
 			pieces: i.length,
 			strokes: u,
 			ends: d,
-			colours: Es(t, t.NEAREST),
+			colours: Ts(t, t.NEAREST),
 			buffers: o
 		};
 	}
@@ -4357,7 +4353,7 @@ void main() {
 			pieces: 4,
 			strokes: [],
 			ends: null,
-			colours: Es(t, t.LINEAR),
+			colours: Ts(t, t.LINEAR),
 			buffers: [c]
 		};
 	}
@@ -4366,7 +4362,7 @@ void main() {
 		t && (t.buffers.forEach((t) => e.deleteBuffer(t)), e.deleteVertexArray(t.fills), [t.colours, t.ends].forEach((t) => e.deleteTexture(t)), this.loaded = null);
 	}
 };
-function Cs(e) {
+function Ss(e) {
 	let t = e.piece_cell?.length ?? 0, n = e.corners.length, r = n + (e.piece_places?.length ?? 0) / 2, i = new Float32Array(2 * r);
 	for (let t = 0; t < n; t++) i[2 * t] = e.vertices[2 * e.corners[t]], i[2 * t + 1] = e.vertices[2 * e.corners[t] + 1];
 	e.piece_places && i.set(e.piece_places, 2 * n);
@@ -4383,7 +4379,7 @@ function Cs(e) {
 		ofCells: l
 	};
 }
-function ws(e) {
+function Cs(e) {
 	let { vertices: t, edge_vertices: n, edge_layer: r } = e, i = /* @__PURE__ */ new Uint32Array(256);
 	for (let e of r) i[e]++;
 	let [a, o, s] = [
@@ -4401,7 +4397,7 @@ function ws(e) {
 		first: c,
 		count: s
 	});
-	let l = new Float32Array(4 * hs * Math.max(1, Math.ceil((c + s) / hs)));
+	let l = new Float32Array(4 * ms * Math.max(1, Math.ceil((c + s) / ms)));
 	for (let e = 0; e < r.length; e++) {
 		if (r[e] === 0) continue;
 		let [i, a, s] = [
@@ -4416,14 +4412,14 @@ function ws(e) {
 		strokes: a
 	};
 }
-function Ts(e, t, n) {
+function ws(e, t, n) {
 	return e === "decision" ? [Ga(Ua), 2.5] : [$a(e, t, n), 1.3 - .8 * (e - 1) / Math.max(1, t - 1)];
 }
-function Es(e, t) {
+function Ts(e, t) {
 	let n = e.createTexture();
 	return e.bindTexture(e.TEXTURE_2D, n), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MIN_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_MAG_FILTER, t), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_S, e.CLAMP_TO_EDGE), e.texParameteri(e.TEXTURE_2D, e.TEXTURE_WRAP_T, e.CLAMP_TO_EDGE), n;
 }
-function Ds(e, t, n) {
+function Es(e, t, n) {
 	let r = e.createProgram();
 	for (let [i, a] of [[e.VERTEX_SHADER, t], [e.FRAGMENT_SHADER, n]]) {
 		let t = e.createShader(i);
@@ -4434,7 +4430,7 @@ function Ds(e, t, n) {
 	return r;
 }
 // src/viewport.ts
-function Os(e) {
+function Ds(e) {
 	let { x: t, y: n, hx: r, hy: i } = e.window;
 	return {
 		x: t,
@@ -4442,7 +4438,7 @@ function Os(e) {
 		h: Math.max(r, i)
 	};
 }
-function ks(e, t) {
+function Os(e, t) {
 	return {
 		x: e.x,
 		y: e.y,
@@ -4450,8 +4446,8 @@ function ks(e, t) {
 		hy: e.h * Math.max(1, 1 / t)
 	};
 }
-function As(e, t, n, r, i, a) {
-	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = ks(e, i), c = ks({
+function ks(e, t, n, r, i, a) {
+	let o = Math.min(Math.max(e.h / t, a.least), a.most), s = Os(e, i), c = Os({
 		...e,
 		h: o
 	}, i);
@@ -4461,26 +4457,26 @@ function As(e, t, n, r, i, a) {
 		h: o
 	};
 }
-function js(e, t) {
+function As(e, t) {
 	return Math.abs(t.x - e.x) + t.hx <= e.hx * (1 + 1e-9) && Math.abs(t.y - e.y) + t.hy <= e.hy * (1 + 1e-9);
 }
-var Ms = 1.5, Ns = 8;
-function Ps(e, t) {
+var js = 1.5, Ms = 8;
+function Ns(e, t) {
 	let { hx: n, hy: r } = e;
 	return {
 		...e,
-		hx: Math.min(n * Ms, t.most),
-		hy: Math.min(r * Ms, t.most)
+		hx: Math.min(n * js, t.most),
+		hy: Math.min(r * js, t.most)
 	};
 }
-function Fs(e, t, n) {
+function Ps(e, t, n) {
 	let r = Math.max(e.hx / t.hx, e.hy / t.hy);
-	return js(e, t) && r <= (n ? Ns : Ms * 1.01);
+	return As(e, t) && r <= (n ? Ms : js * 1.01);
 }
 // src/PlaneView.tsx
-var Is = 40, Ls = .15;
-function Rs(e) {
-	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? Os(t), y = c[0] / c[1], b = ks(v, y), x = be(() => ({
+var Fs = 40, Is = .15;
+function Ls(e) {
+	let { plane: t, colouring: n, hidden: r, decision: i, dark: a } = e, o = U(null), s = U(null), [c, l] = B([1, 1]), [u, d] = B(null), [f, p] = B(null), [m, h] = B(!1), [g, _] = B(null), v = e.viewport ?? Ds(t), y = c[0] / c[1], b = Os(v, y), x = be(() => ({
 		colouring: n,
 		hidden: new Set(r),
 		decision: i,
@@ -4492,14 +4488,14 @@ function Rs(e) {
 		a
 	]), S = U(x);
 	S.current = x;
-	let C = be(() => u?.kind === "cells" ? Us(() => ({
-		finder: new rs(u),
-		sides: cs(u)
-	})) : null, [u]), w = be(() => u?.kind === "cells" && n === "class" ? as(u) : null, [u, n]), T = w ? ss(u, w, b) : [];
+	let C = be(() => u?.kind === "cells" ? Hs(() => ({
+		finder: new ns(u),
+		sides: ss(u)
+	})) : null, [u]), w = be(() => u?.kind === "cells" && n === "class" ? is(u) : null, [u, n]), T = w ? os(u, w, b) : [];
 	ye(() => {
 		let e = o.current;
 		try {
-			s.current = new Ss(e);
+			s.current = new xs(e);
 		} catch (e) {
 			p(String(e.message));
 		}
@@ -4509,23 +4505,23 @@ function Rs(e) {
 		});
 		return t.observe(e), () => t.disconnect();
 	}, []);
-	let E = `${e.run} ${e.step} ${t.id} ${n === "density"}`, D = U(""), O = U(-Infinity), k = u && D.current === E && (!e.recomputed || Fs(u.window, b, u.kind === "cells"));
+	let E = `${e.run} ${e.step} ${t.id} ${n === "density"}`, D = U(""), O = U(-Infinity), k = u && D.current === E && (!e.recomputed || Ps(u.window, b, u.kind === "cells"));
 	ye(() => {
 		if (k || !s.current || c[0] === 1) return;
 		let t = new AbortController();
 		h(!0);
 		let n = async () => {
 			try {
-				let n = await zs(e, b, t.signal);
+				let n = await Rs(e, b, t.signal);
 				D.current = E, s.current?.load(n, S.current), d(n), p(null), e.onLoaded(n, s.current);
 			} catch (e) {
 				if (t.signal.aborted || e instanceof Me && e.kind === "superseded") return;
 				p(e.message);
 			}
 			h(!1);
-		}, r = performance.now() - O.current > Is;
+		}, r = performance.now() - O.current > Fs;
 		O.current = performance.now();
-		let i = r ? void 0 : setTimeout(n, Is);
+		let i = r ? void 0 : setTimeout(n, Fs);
 		return r && n(), () => {
 			clearTimeout(i), t.abort();
 		};
@@ -4551,7 +4547,7 @@ function Rs(e) {
 	let A = (e) => {
 		let t = o.current.getBoundingClientRect();
 		return [2 * (e.clientX - t.left) / t.width - 1, 1 - 2 * (e.clientY - t.top) / t.height];
-	}, j = (n, r = 0, i = 0) => e.onViewport(As(v, n, r, i, y, t)), M = (t, n) => e.onViewport({
+	}, j = (n, r = 0, i = 0) => e.onViewport(ks(v, n, r, i, y, t)), M = (t, n) => e.onViewport({
 		...v,
 		x: v.x - t * b.hx,
 		y: v.y - n * b.hy
@@ -4560,10 +4556,10 @@ function Rs(e) {
 		_(u ? {
 			x: r,
 			y: i,
-			words: Hs(u, C, r, i),
+			words: Vs(u, C, r, i),
 			spoken: n
 		} : null);
-	}, N = Gs({
+	}, N = Ws({
 		place: A,
 		pan: M,
 		zoom: j,
@@ -4577,17 +4573,17 @@ function Rs(e) {
 	});
 	let te = (t) => {
 		let n = {
-			ArrowLeft: () => M(Ls, 0),
+			ArrowLeft: () => M(Is, 0),
 			ArrowRight: () => M(-.15, 0),
 			ArrowUp: () => M(0, -.15),
-			ArrowDown: () => M(0, Ls),
+			ArrowDown: () => M(0, Is),
 			"+": () => j(1.5),
 			"=": () => j(1.5),
 			"-": () => j(1 / 1.5),
 			0: () => e.onViewport(null)
 		}[t.key];
 		!n || t.ctrlKey || t.metaKey || (t.preventDefault(), n(), ee(0, 0, !0));
-	}, ne = u ? Bs(u) : m ? "computing regions" : "";
+	}, ne = u ? zs(u) : m ? "computing regions" : "";
 	return /* @__PURE__ */ $("figure", {
 		class: "plane",
 		"data-ready": k && !m ? "yes" : "no",
@@ -4605,7 +4601,7 @@ function Rs(e) {
 					...N,
 					onPointerLeave: () => _(null)
 				}),
-				/* @__PURE__ */ $(ps, {
+				/* @__PURE__ */ $(fs, {
 					plane: t,
 					window: b,
 					size: c,
@@ -4616,7 +4612,7 @@ function Rs(e) {
 				g && /* @__PURE__ */ $("div", {
 					class: "crosshair",
 					"aria-hidden": "true",
-					style: Ws(g, b)
+					style: Us(g, b)
 				}),
 				m && /* @__PURE__ */ $("div", {
 					class: "waiting",
@@ -4675,8 +4671,8 @@ function Rs(e) {
 				class: "window",
 				children: [
 					" shown: ",
-					Vs(b),
-					e.viewport ? `, ${co(Os(t).h / v.h)}×` : ""
+					Bs(b),
+					e.viewport ? `, ${co(Ds(t).h / v.h)}×` : ""
 				]
 			}),
 			/* @__PURE__ */ $("dl", {
@@ -4687,8 +4683,8 @@ function Rs(e) {
 		] })]
 	});
 }
-async function zs(e, t, n) {
-	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = Ps(t, o), f = e.recomputed ? {
+async function Rs(e, t, n) {
+	let { to: r, run: i, step: a, plane: o, name: s } = e, { x: c, y: l, hx: u, hy: d } = Ns(t, o), f = e.recomputed ? {
 		x: c,
 		y: l,
 		hx: u,
@@ -4702,15 +4698,15 @@ async function zs(e, t, n) {
 		...f
 	}, n);
 }
-function Bs(e) {
+function zs(e) {
 	if (e.kind === "raster") return `${e.label}, estimated`;
 	let t = e.exact ? "(exact)" : `(not exact: ${e.undecided.toLocaleString("en")} signs undecided)`;
-	return `${lo(e.cells, "region")} ${t} in ${Vs(e.window)}`;
+	return `${lo(e.cells, "region")} ${t} in ${Bs(e.window)}`;
 }
-function Vs({ hx: e, hy: t }) {
+function Bs({ hx: e, hy: t }) {
 	return `${co(2 * e)} × ${co(2 * t)}`;
 }
-function Hs(e, t, n, r) {
+function Vs(e, t, n, r) {
 	let { scale: i } = e.window, [a, o] = [(n - e.window.x) / i, (r - e.window.y) / i], s = (t) => e.classes[t] ?? String(t);
 	if (e.kind === "raster") {
 		let [t, n] = e.size, r = Math.floor((a * i / e.window.hx + 1) * .5 * n), c = Math.floor((o * i / e.window.hy + 1) * .5 * t);
@@ -4721,25 +4717,25 @@ function Hs(e, t, n, r) {
 	let { finder: c, sides: l } = t(), u = c.at(a, o);
 	if (u < 0) return [];
 	let d = [["area", co(e.area[u] * i * i)]];
-	e.class && d.push(["class", s(is(e, u, a, o))]), e.gradient && d.push(["gradient norm", co(e.gradient[u])]);
-	let f = ls(e, l, u, a, o);
+	e.class && d.push(["class", s(rs(e, u, a, o))]), e.gradient && d.push(["gradient norm", co(e.gradient[u])]);
+	let f = cs(e, l, u, a, o);
 	if (f) {
 		let t = e.sites[e.edge_site[f.edge]];
-		d.push(["nearest boundary", co(f.distance * i)]), d.push(["its unit", `${ds(e.edge_unit[f.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[f.edge]})`]);
+		d.push(["nearest boundary", co(f.distance * i)]), d.push(["its unit", `${us(e.edge_unit[f.edge], t.shape)} of ${t.name} (${t.kind}, layer ${e.edge_layer[f.edge]})`]);
 	}
 	return d;
 }
-function Us(e) {
+function Hs(e) {
 	let t;
 	return () => t ??= e();
 }
-function Ws(e, t) {
+function Us(e, t) {
 	return {
 		left: `${50 + 50 * (e.x - t.x) / t.hx}%`,
 		top: `${50 - 50 * (e.y - t.y) / t.hy}%`
 	};
 }
-function Gs({ place: e, pan: t, zoom: n, hover: r }) {
+function Ws({ place: e, pan: t, zoom: n, hover: r }) {
 	let i = U(/* @__PURE__ */ new Map());
 	return {
 		onPointerDown(t) {
@@ -4760,14 +4756,14 @@ function Gs({ place: e, pan: t, zoom: n, hover: r }) {
 	};
 }
 // src/TimeBar.tsx
-var Ks = 250;
-function qs({ name: e, steps: t, step: n, ready: r, onStep: i }) {
+var Gs = 250;
+function Ks({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	let [a, o] = B(!1), s = Math.max(0, t.indexOf(n));
 	return H(() => {
 		if (!a) return;
 		let e = setInterval(() => {
 			r() && (s + 1 < t.length ? i(t[s + 1]) : o(!1));
-		}, Ks);
+		}, Gs);
 		return () => clearInterval(e);
 	}, [
 		a,
@@ -4812,8 +4808,8 @@ function qs({ name: e, steps: t, step: n, ready: r, onStep: i }) {
 	});
 }
 // src/PlanePanel.tsx
-function Js({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
-	let u = Ys(r, a.plane), d = Be(e, "/api/plane", u ? {
+function qs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun: s, onStep: c, onView: l }) {
+	let u = Js(r, a.plane), d = Be(e, "/api/plane", u ? {
 		run: r.id,
 		plane: u
 	} : null), f = Be(e, "/api/planes", { run: r.id }, r.records), p = ze(a.images && u ? `${r.id} ${u}` : null, () => Ie(e, {
@@ -4821,7 +4817,7 @@ function Js({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 		plane: u
 	})), [m, h] = B(null), g = U(null), _ = Be(e, "/api/images", r.images ? {
 		run: r.id,
-		...Bo
+		...zo
 	} : null), v = U(/* @__PURE__ */ new Map()), [y, b] = B(""), x = r.network ? r.recorded : f.value?.planes.find((e) => e.id === u)?.steps ?? r.recorded, S = uo(x, i), C = (t) => {
 		let n = `${r.id} ${t}`;
 		return v.current.has(n) || v.current.set(n, e.picture("/api/image", {
@@ -4834,11 +4830,11 @@ function Js({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 		decision: a.decision,
 		dark: o
 	}, D = m?.content.kind === "cells" ? m.content : null, O = async () => {
-		let e = await Zo(m.scene.canvas, x, async (e) => {
+		let e = await Xo(m.scene.canvas, x, async (e) => {
 			c(e), await new Promise((e) => setTimeout(e, 50));
 			for (let t = 0; t < 600 && !(w() && g.current?.dataset.step === String(e)); t++) await new Promise((e) => setTimeout(e, 50));
 		}, (e) => b(`${e} of ${x.length} steps`));
-		b(""), Go(e, T(".gif"));
+		b(""), Wo(e, T(".gif"));
 	};
 	return /* @__PURE__ */ $("section", {
 		class: "panel",
@@ -4864,19 +4860,19 @@ function Js({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !m,
-								onClick: () => Ko(m.scene.canvas, T(".png")),
+								onClick: () => Go(m.scene.canvas, T(".png")),
 								children: "PNG"
 							}),
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !D,
-								onClick: () => Go(Jo(D, Xs(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
+								onClick: () => Wo(qo(D, Ys(g.current, d.value, a), E), T(".svg"), "image/svg+xml"),
 								children: "SVG"
 							}),
 							/* @__PURE__ */ $("button", {
 								type: "button",
 								disabled: !D,
-								onClick: () => Go(qo(D), T(".csv"), "text/csv"),
+								onClick: () => Wo(Ko(D), T(".csv"), "text/csv"),
 								children: "CSV"
 							}),
 							/* @__PURE__ */ $("button", {
@@ -4906,7 +4902,7 @@ function Js({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 					" records them."
 				]
 			}),
-			d.value && S !== null && /* @__PURE__ */ $(Rs, {
+			d.value && S !== null && /* @__PURE__ */ $(Ls, {
 				to: e,
 				name: t,
 				run: r.id,
@@ -4927,14 +4923,14 @@ function Js({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 					scene: t
 				})
 			}),
-			x.length > 1 && S !== null && /* @__PURE__ */ $(qs, {
+			x.length > 1 && S !== null && /* @__PURE__ */ $(Ks, {
 				name: t,
 				steps: x,
 				step: S,
 				ready: w,
 				onStep: c
 			}),
-			m && /* @__PURE__ */ $(Qo, {
+			m && /* @__PURE__ */ $(Zo, {
 				content: m.content,
 				scale: m.scene.scale,
 				colouring: a.colouring,
@@ -4944,23 +4940,23 @@ function Js({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				onHidden: (e) => l({ hidden: e }),
 				onDecision: (e) => l({ decision: e })
 			}),
-			a.images && p.value && /* @__PURE__ */ $($s, {
+			a.images && p.value && /* @__PURE__ */ $(Qs, {
 				distances: p.value.distance,
 				picture: _.value?.sheet ? C : null
 			})
 		]
 	});
 }
-function Ys(e, t) {
+function Js(e, t) {
 	return t !== null && (e.planes.includes(t) || e.network && !t.startsWith("recorded:")) ? t : e.planes[0] ?? null;
 }
-function Xs(e, t, n) {
+function Ys(e, t, n) {
 	let r = e.querySelector("canvas");
-	return ks(n.viewport ?? Os(t), r.clientWidth / r.clientHeight);
+	return Os(n.viewport ?? Ds(t), r.clientWidth / r.clientHeight);
 }
-var Zs = 8, Qs = 1e-6;
-function $s({ distances: e, picture: t }) {
-	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Zs), i = ze(t && r.join(), () => Promise.all(r.map(t)));
+var Xs = 8, Zs = 1e-6;
+function Qs({ distances: e, picture: t }) {
+	let n = [...e.keys()].sort((t, n) => e[t] - e[n]), r = n.slice(0, Xs), i = ze(t && r.join(), () => Promise.all(r.map(t)));
 	return /* @__PURE__ */ $("div", {
 		class: "nearby",
 		children: [/* @__PURE__ */ $("p", { children: [
@@ -4976,12 +4972,12 @@ function $s({ distances: e, picture: t }) {
 				height: 32
 			}),
 			" ",
-			e[t] < Qs ? "on it" : co(e[t])
+			e[t] < Zs ? "on it" : co(e[t])
 		] }, t)) })]
 	});
 }
 // src/RunList.tsx
-function ec({ to: e, runs: t, chosen: n, onChoose: r }) {
+function $s({ to: e, runs: t, chosen: n, onChoose: r }) {
 	return /* @__PURE__ */ $("nav", {
 		class: "runs",
 		"aria-label": "runs",
@@ -4989,10 +4985,10 @@ function ec({ to: e, runs: t, chosen: n, onChoose: r }) {
 			type: "button",
 			class: "run",
 			"aria-current": t.id === n,
-			title: nc(t),
+			title: tc(t),
 			onClick: () => r(t.id),
 			children: [
-				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(rc, {
+				t.planes.some((e) => e.startsWith("recorded:")) ? /* @__PURE__ */ $(nc, {
 					to: e,
 					run: t
 				}) : /* @__PURE__ */ $("span", { class: "blank" }),
@@ -5002,7 +4998,7 @@ function ec({ to: e, runs: t, chosen: n, onChoose: r }) {
 				}),
 				/* @__PURE__ */ $("span", {
 					class: `state ${t.state}`,
-					children: nc(t)
+					children: tc(t)
 				}),
 				/* @__PURE__ */ $("span", {
 					class: "scores",
@@ -5012,7 +5008,7 @@ function ec({ to: e, runs: t, chosen: n, onChoose: r }) {
 		}) }, t.id)) })]
 	});
 }
-var tc = {
+var ec = {
 	running: "▶",
 	finished: "✓",
 	stopped: "❚❚",
@@ -5020,10 +5016,10 @@ var tc = {
 	killed: "✕",
 	incomplete: "…"
 };
-function nc(e) {
-	return `${e.state === "given" ? "a model" : `${tc[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${lo(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
+function tc(e) {
+	return `${e.state === "given" ? "a model" : `${ec[e.state] ?? "●"} ${e.state}`}${e.step === null ? "" : `, step ${e.step.toLocaleString("en")}${e.steps ? ` of ${e.steps.toLocaleString("en")}` : ""}`}, ${lo(e.records, "record")}${e.reason ? `: ${e.reason}` : ""}`;
 }
-function rc({ to: e, run: t }) {
+function nc({ to: e, run: t }) {
 	let [n, r] = B(null);
 	return H(() => {
 		let n = !0;
@@ -5036,7 +5032,7 @@ function rc({ to: e, run: t }) {
 	}) : /* @__PURE__ */ $("span", { class: "blank" });
 }
 // src/state.ts
-var ic = {
+var rc = {
 	panels: [{
 		run: null,
 		step: null
@@ -5049,7 +5045,7 @@ var ic = {
 	images: !1,
 	log: !0
 };
-function ac(e) {
+function ic(e) {
 	let t = new URLSearchParams();
 	if (e.panels.forEach(({ run: e, step: n }, r) => {
 		e !== null && t.set(r ? "run2" : "run", e), n !== null && t.set(r ? "step2" : "step", String(n)), r && t.set("panels", "2");
@@ -5058,9 +5054,9 @@ function ac(e) {
 		"y",
 		"h"
 	]) t.set(n, String(e.viewport[n]));
-	return e.colouring !== ic.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
+	return e.colouring !== rc.colouring && t.set("colour", e.colouring), e.hidden.length && t.set("hidden", e.hidden.join(",")), e.decision || t.set("decision", "0"), e.images && t.set("images", "1"), e.log || t.set("log", "0"), t.toString();
 }
-function oc(e) {
+function ac(e) {
 	let t = new URLSearchParams(e.replace(/^#/, "")), n = (e) => {
 		let n = t.get(e);
 		return n !== null && n.trim() !== "" && Number.isFinite(Number(n)) ? Number(n) : null;
@@ -5080,7 +5076,7 @@ function oc(e) {
 			y: a,
 			h: o
 		} : null,
-		colouring: s !== null && Object.hasOwn(eo, s) ? s : ic.colouring,
+		colouring: s !== null && Object.hasOwn(eo, s) ? s : rc.colouring,
 		hidden: (t.get("hidden") ?? "").split(",").map(Number).filter((e) => Number.isInteger(e) && e > 0),
 		decision: t.get("decision") !== "0",
 		images: t.get("images") === "1",
@@ -5088,9 +5084,9 @@ function oc(e) {
 	};
 }
 // src/App.tsx
-var sc = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", cc = 120;
-function lc({ to: e, addressed: t }) {
-	let n = Ve(e), [r, i] = fc(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = pc(l), f = n.value?.runs ?? [], p = uc(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
+var oc = "Keys: arrows pan, + and − zoom, 0 the whole plane, [ and ] step back and on, c next colouring.", sc = 120;
+function cc({ to: e, addressed: t }) {
+	let n = Ve(e), [r, i] = dc(t), [a, o] = B(null), [s, c] = B(!1), [l, u] = B(null), d = fc(l), f = n.value?.runs ?? [], p = lc(f, r.panels[0]), m = Be(e, "/api/curves", p ? { run: p.id } : null, p?.records), h = Be(e, "/api/planes", p ? { run: p.id } : null, p?.records), g = U(void 0), _ = xe((e) => i((t) => ({
 		...t,
 		...e
 	})), []), v = (e, t) => i((n) => ({
@@ -5122,13 +5118,13 @@ function lc({ to: e, addressed: t }) {
 		children: "There are no runs here as yet. They appear when they are written."
 	});
 	let b = (e, t, n) => (n === 0 ? a : null) ?? e.step ?? t.recorded.at(-1) ?? 0, x = (e) => {
-		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : cc);
+		clearTimeout(g.current), g.current = setTimeout(() => o(e), e === null ? 0 : sc);
 	}, S = (e) => {
 		let t = e.target;
 		if (e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT|TEXTAREA/.test(t.tagName)) return;
 		let { recorded: n } = p, i = n.indexOf(uo(n, b(r.panels[0], p, 0)) ?? 0);
-		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: dc(r.colouring) });
-	}, C = Ys(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
+		e.key === "[" && i > 0 ? v(0, { step: n[i - 1] }) : e.key === "]" && i + 1 < n.length ? v(0, { step: n[i + 1] }) : e.key === "c" && _({ colouring: uc(r.colouring) });
+	}, C = Js(p, r.plane), w = new Set(h.value?.planes.map((e) => e.id));
 	return /* @__PURE__ */ $("div", {
 		class: "explorer",
 		"data-theme": d ? "dark" : "light",
@@ -5142,7 +5138,7 @@ function lc({ to: e, addressed: t }) {
 					children: [
 						p.name,
 						": ",
-						nc(p)
+						tc(p)
 					]
 				}),
 				/* @__PURE__ */ $("button", {
@@ -5151,7 +5147,7 @@ function lc({ to: e, addressed: t }) {
 					children: d ? "Light" : "Dark"
 				})
 			] }),
-			f.length > 1 && /* @__PURE__ */ $(ec, {
+			f.length > 1 && /* @__PURE__ */ $($s, {
 				to: e,
 				runs: f,
 				chosen: p.id,
@@ -5173,7 +5169,7 @@ function lc({ to: e, addressed: t }) {
 						role: "alert",
 						children: m.error
 					}),
-					m.value && /* @__PURE__ */ $(go, {
+					m.value && /* @__PURE__ */ $(ho, {
 						curves: m.value,
 						step: b(r.panels[0], p, 0),
 						log: r.log,
@@ -5256,8 +5252,8 @@ function lc({ to: e, addressed: t }) {
 					/* @__PURE__ */ $("div", {
 						class: `panels n${r.panels.length}`,
 						children: r.panels.map((t, n) => {
-							let i = uc(f, t);
-							return /* @__PURE__ */ $(Js, {
+							let i = lc(f, t);
+							return /* @__PURE__ */ $(qs, {
 								to: e,
 								name: `panel-${n + 1}`,
 								runs: n ? f : [],
@@ -5276,11 +5272,11 @@ function lc({ to: e, addressed: t }) {
 					}),
 					/* @__PURE__ */ $("p", {
 						class: "help",
-						children: sc
+						children: oc
 					})
 				]
 			})] }),
-			s && /* @__PURE__ */ $(Vo, {
+			s && /* @__PURE__ */ $(Bo, {
 				to: e,
 				run: p.id,
 				onPlane: (e) => _({
@@ -5292,26 +5288,26 @@ function lc({ to: e, addressed: t }) {
 		]
 	});
 }
-function uc(e, t) {
+function lc(e, t) {
 	return e.find((e) => e.id === t.run) ?? e[0];
 }
-function dc(e) {
+function uc(e) {
 	let t = Object.keys(eo);
 	return t[(t.indexOf(e) + 1) % t.length];
 }
-function fc(e) {
-	let [t, n] = B(() => e ? oc(location.hash) : ic);
+function dc(e) {
+	let [t, n] = B(() => e ? ac(location.hash) : rc);
 	return H(() => {
 		if (!e) return;
-		let n = setTimeout(() => history.replaceState(null, "", `#${ac(t)}`), 100);
+		let n = setTimeout(() => history.replaceState(null, "", `#${ic(t)}`), 100);
 		return () => clearTimeout(n);
 	}, [t]), H(() => {
 		if (!e) return;
-		let t = () => n(oc(location.hash));
+		let t = () => n(ac(location.hash));
 		return addEventListener("hashchange", t), () => removeEventListener("hashchange", t);
 	}, []), [t, n];
 }
-function pc(e) {
+function fc(e) {
 	let t = matchMedia("(prefers-color-scheme: dark)"), [n, r] = B(t.matches);
 	return H(() => {
 		let e = () => r(t.matches);
@@ -5319,10 +5315,10 @@ function pc(e) {
 	}, []), e === null ? n : e === "dark";
 }
 // src/widget.tsx
-var mc = { render({ model: e, el: t }) {
-	return L(/* @__PURE__ */ $(lc, {
+var pc = { render({ model: e, el: t }) {
+	return L(/* @__PURE__ */ $(cc, {
 		to: Re(e),
 		addressed: !1
 	}), t), () => L(null, t);
 } };
-export { mc as default };
+export { pc as default };
