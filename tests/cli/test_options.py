@@ -323,7 +323,8 @@ def test_runs_are_exported_as_rows(net: Path, capsys: pytest.CaptureFixture[str]
 def test_bounds_that_take_too_long_say_what_they_look_at_instead(
     net: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 1.0)
+    for name in ("_seconds_a_pass", "_seconds_a_tangent"):
+        monkeypatch.setattr(plans, name, lambda *_: 1.0)
     monkeypatch.setattr(plans, "_is_small", lambda net: False)
     app(["bounds", str(net), "--points", "x.npy", "--seconds", "20"])
     said = capsys.readouterr().out

@@ -11,7 +11,8 @@ from torch import nn
 
 import regionscope as rs
 from regionscope.measures import plans
-from regionscope.measures.directions import MOST_DIRECTIONS
+from regionscope.measures.costs import Effort
+from regionscope.measures.directions import MOST_DIRECTIONS, Directions
 from regionscope.measures.plans import Plan, planned_measures, usual_measures
 from regionscope.runs.watched import USUAL, Watched
 from regionscope.training.models import resnet18
@@ -28,10 +29,18 @@ def image_network(channels: int = 8) -> nn.Sequential:
 IMAGES = torch.rand(100, 1, 28, 28, generator=torch.Generator().manual_seed(0))
 
 
+def make_speed(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let a forward pass of a point take so long, a tangent half as long again, and twice that in float64."""
+    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: seconds)
+    monkeypatch.setattr(
+        plans, "_seconds_a_tangent", lambda net, *_: (3.0 if net.dtype == torch.float64 else 1.5) * seconds
+    )
+
+
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which a forward pass of a point takes a tenth of a second."""
-    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 0.1)
+    make_speed(monkeypatch, 0.1)
 
 
 def planned(net: rs.Network, seconds: float | None, **options: Any) -> Plan:
@@ -86,8 +95,8 @@ def test_a_machine_that_is_a_little_slower_makes_the_same_plan(monkeypatch: pyte
     times = [2 ** (k / 25) for k in range(-100, 100)]  # of a forward pass
     made = [plan(seconds) for seconds in times]
     changes = [k for k in range(1, len(made)) if made[k] != made[k - 1]]
-    assert len(changes) == 8, "eight powers of two"
-    assert all(1 <= plans._coarse(seconds) / seconds < 2 for seconds in times)
+    assert len(changes) == 16, "sixteen powers of the root of two"
+    assert all(1 <= plans._coarse(seconds) / seconds < 2**0.5 for seconds in times)
     assert plan(0.0).whole > 0, "a clock that did not tick"
 
 
@@ -99,7 +108,7 @@ def test_a_pass_is_timed_on_one_thread_often_and_the_best_counts(monkeypatch: py
         return 100.0 if len(threads) % 5 else 1.0  # it mostly waits for others
 
     monkeypatch.setattr(plans, "busy_seconds", seconds)
-    assert plans._seconds_a_pass(net, IMAGES) == plans._coarse(1 / 22)
+    assert plans._seconds_a_pass(net, IMAGES) == 1 / 22
     assert set(threads) == {1} and len(threads) > 5 and torch.get_num_threads() == many
 
 
@@ -148,23 +157,59 @@ def test_a_plan_says_what_was_chosen_and_how_long_it_takes() -> None:
     assert "to keep within 500 s; as asked for it would take about" in text
 
 
+def passes(effort: Effort) -> float:
+    """What a point takes, in forward passes."""
+    return effort.passes + 1.5 * (effort.random + effort.exact) + 3 * effort.double
+
+
 def test_costs_grow_with_what_is_asked_for() -> None:
     net = rs.trace(image_network(2), IMAGES[:1])
     for name, measure in rs.MEASURES.items():
-        assert measure.cost(net, measure.effective({})).passes > 0, name
+        assert passes(measure.cost(net, measure.effective({}))) > 0, name
     for name, option in (
         ("local_complexity", "draws"),
         ("boundary_crossings", "directions"),
         ("robust_accuracy", "steps"),
     ):
         measure = rs.MEASURES[name]
-        few, many = (measure.cost(net, measure.effective({option: k})).passes for k in (2, 20))
+        few, many = (passes(measure.cost(net, measure.effective({option: k}))) for k in (2, 20))
         assert 5 < many / few <= 10, name
     for name, measure in rs.MEASURES.items():
         dear = measure.cost(net, measure.effective({}))
         for cheap in measure.cheaper[-1:]:
             work = measure.cost(net, measure.effective(cheap))
-            assert work.passes < dear.passes and work.operations <= dear.operations, name
+            assert passes(work) < passes(dear) and work.operations <= dear.operations, name
+
+
+def test_a_chain_of_dense_layers_finds_its_tangents_once_for_all_draws() -> None:
+    measure = rs.MEASURES["local_complexity"]
+    costs = {}
+    for model, shape in ((mlp(70, 80, 80, 2), (70,)), (image_network(2), (1, 28, 28))):
+        net = rs.trace(model, torch.zeros(1, *shape))
+        costs[shape] = [measure.cost(net, measure.effective({"draws": k})).exact for k in (8, 32)]
+    assert costs[(70,)] == [70, 70] and costs[(1, 28, 28)] == [8 * 784, 32 * 784]
+
+
+def test_tangents_are_timed_with_what_draws_them_where_a_measure_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, timed = rs.trace(image_network(2), IMAGES[:1]), list[tuple[str, torch.dtype]]()
+    real = plans._seconds_a_tangent
+
+    def noted(net: rs.Network, points: torch.Tensor, along: Directions) -> float:
+        timed.append((along.method, points.dtype))
+        return real(net, points, along)
+
+    monkeypatch.setattr(plans, "_seconds_a_tangent", noted)
+    for name, options, expected in (
+        ("total_variation", {}, []),
+        ("local_complexity", {"method": "random"}, [("random", torch.float32)]),
+        ("local_complexity", {"method": "jacobian"}, [("jacobian", torch.float32)]),
+        ("boundary_distance", {}, [("jacobian", torch.float64)]),
+    ):
+        measure = rs.MEASURES[name]
+        speeds, effort = plans._Speeds(net, IMAGES), measure.cost(net, measure.effective(options))
+        assert speeds.seconds(effort) == speeds.seconds(effort) > 0
+        assert timed == expected, name
+        timed.clear()
 
 
 @pytest.mark.parametrize("name", ["local_complexity", "local_rank"])
@@ -178,7 +223,7 @@ def test_a_large_network_costs_what_the_random_directions_cost_that_it_is_measur
 def test_a_monitor_says_its_plan_before_the_first_record_and_keeps_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 0.1)
+    make_speed(monkeypatch, 0.1)
     options: dict[str, Any] = {"seconds_per_record": 150.0, "strict": True, "checkpoints": False}
     with rs.Monitor(image_network(), {"train": IMAGES[:40]}, run=tmp_path / "run", **options) as monitor:
         first = monitor(0)
@@ -190,7 +235,7 @@ def test_a_monitor_says_its_plan_before_the_first_record_and_keeps_to_it(
     points = {name: how["points"] for name, how in chosen.items() if how["points"]}
     assert {name: found["n"] for name, found in first.probes["train"].items()} == points
     assert run.config["measures"]["boundary_crossings"]["points"] == points["boundary_crossings"] < 40
-    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 1e-6)  # a faster machine goes on
+    make_speed(monkeypatch, 1e-6)  # a faster machine goes on
     with rs.Monitor(image_network(), {"train": IMAGES[:40]}, run=tmp_path / "run", resume=True, **options) as monitor:
         second = monitor(1)
     assert second is not None and caplog.text == said
@@ -212,13 +257,13 @@ def test_a_monitor_says_once_that_a_record_took_far_longer_than_planned(
     assert caplog.text.count("a record took") == 1
     assert "measures={'total_variation': {'points': 16}}" in caplog.text and "seconds_per_record" in caplog.text
     caplog.clear()
-    monkeypatch.setattr(plans, "_seconds_a_pass", lambda net, points: 1e-12)
+    make_speed(monkeypatch, 1e-12)
     with rs.Monitor(model, {"x": x}, resume=True, **options) as monitor:
         monitor._follow_plan_of_run()
         assert monitor._planned == rs.Run.open(tmp_path / "run").config["plan"]["seconds"]
     with rs.Monitor(model, {"x": x}, measures=["total_variation"], planes={"p": rs.Plane.through(*x[:3])}) as monitor:
         monitor(0)
-        assert caplog.text == "", "the first one may have compiled"
+        assert "a record took" not in caplog.text, "the first one may have compiled"
         monitor(1)
     assert "times are estimates and p not planned for" in caplog.text
     caplog.clear()

@@ -54,6 +54,34 @@ def share(wanted: str, n: int, noise: float, *, outliers: float = 0.0, stderr: b
     return hits / DRAWS
 
 
+def clean_double_descent(low: int, high: int, peak: float, smooth: bool) -> Floats:
+    """Eleven values without noise, with straight or smooth runs between their corners."""
+    t, ends, heights = np.arange(11), np.array([0, low, high, 10]), np.array([1.0, 0.2, peak, 0.0])
+    piece = np.clip(np.searchsorted(ends, t, side="right") - 1, 0, 2)
+    share = (t - ends[piece]) / np.diff(ends)[piece]
+    share = (1 - np.cos(np.pi * share)) / 2 if smooth else share
+    return np.asarray(heights[piece] + np.diff(heights)[piece] * share)
+
+
+def test_eleven_values_of_a_clean_double_descent_have_three_phases() -> None:
+    corners = [(low, high) for low, high in combinations(range(2, 9), 2) if high - low >= 3]
+    curves = [
+        clean_double_descent(*c, peak, smooth) for c in corners for peak in (0.7, 1.2, 2.2) for smooth in (False, True)
+    ]
+    found = [kinds(rs.phases(times(11), y, resamples=1)) == "dad" for y in curves]
+    assert np.mean(found) >= 0.95  # a first descent that is small beside a steep peak may be missed
+
+
+def test_eleven_noisy_values_of_a_monotone_curve_seldom_have_several_phases() -> None:
+    rng, x, several = np.random.default_rng(7), np.linspace(0, 1, 11), list[bool]()
+    for draw in range(1000):
+        step = 1 / (1 + np.exp(12 * (x - rng.uniform(0.2, 0.8))))
+        curve = (1 - x, np.exp(-4 * x), step, np.exp(-20 * x), (1 - x) ** 3)[draw % 5]
+        y = curve + 10.0 ** rng.uniform(-2, 0) * rng.standard_normal(11)
+        several.append(len(rs.phases(times(11), y, resamples=1).segments) > 1)
+    assert np.mean(several) < 0.05
+
+
 @pytest.mark.parametrize("wanted", ["", "d", "a", "da", "ad", "dad"])
 @pytest.mark.parametrize(("n", "noise"), [(30, 0.03), (60, 0.05), (100, 0.1)])
 def test_phases_are_found_in_95_of_100_noisy_curves(wanted: str, n: int, noise: float) -> None:

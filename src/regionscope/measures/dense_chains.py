@@ -164,19 +164,20 @@ def _behind(layer: Layer, entering: Tensor) -> Tensor:
     return torch.relu(entering) @ _weights(layer) + torch.from_numpy(layer.biases)
 
 
+def chain_passage(net: Network, directions: int, draws: int) -> Passage | None:
+    """The way through the network, if it is a chain and so many exact directions and draws are enough for it to pay."""
+    if directions < FEW or draws < SEVERAL or net.dtype is not torch.float32 or net.layers < 2:
+        return None
+    way = passage(net, range(1, net.layers + 1))
+    whole = len(way.layers) == len(net.sites) - 1 and [site.entry for site in way.sites] == list(net.entries)
+    return way if whole else None
+
+
 @torch.no_grad()
 def dense_chain(net: Network, along: Directions, scales: Sequence[float], x: Tensor, draws: int) -> DenseChain | None:
     """The network as a chain, if it is one and it is likely to pay for so many draws, judged by some points x."""
-    if (
-        not along.exact
-        or len(along.vectors) < FEW
-        or draws < SEVERAL
-        or net.dtype is not torch.float32
-        or net.layers < 2
-    ):
-        return None
-    way = passage(net, range(1, net.layers + 1))
-    if len(way.layers) != len(net.sites) - 1 or [site.entry for site in way.sites] != list(net.entries):
+    way = chain_passage(net, len(along.vectors), draws) if along.exact else None
+    if way is None:
         return None
     found = DenseChain(way, Route(net, along, roots=False), last_slopes(net))
     values = found.values(x, [x.new_zeros(1, len(x), site.units) for site in net.sites])

@@ -2,17 +2,25 @@
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regionscope.machine import busy_seconds, threads_for
-from regionscope.measures.costs import bounds_effort
-from regionscope.measures.directions import affine_width
-from regionscope.measures.routes import dense
+from regionscope.machine import FLOATS_AT_ONCE, busy_seconds, points_at_once, threads_for
+from regionscope.measures.costs import Effort, bounds_effort
+from regionscope.measures.directions import (
+    Directions,
+    affine_width,
+    chosen_directions,
+    exact_directions,
+    tangent_floats,
+)
+from regionscope.measures.draws import Draws
+from regionscope.measures.routes import Route, dense
 from regionscope.measures.table import BOUNDS_DEFAULTS, MEASURES, Measure
 from regionscope.tables import text_table
 from regionscope.tracing.network import Network
@@ -25,6 +33,8 @@ FEWEST = 2  # points: fewer have no standard error
 TIMED = 1 << 18  # units of all points of the forward pass that is timed
 FEWEST_TIMES, MOST_TIMES = 5, 500  # that it is timed
 TIMING = 0.3  # seconds that this takes, if that is often enough
+TIMED_DIRECTIONS = 16  # random ones, of tangents that are timed
+SHORTEST = 1e-9  # seconds that are told from none
 OPERATIONS = 3e10  # of linear algebra in a second
 
 
@@ -111,13 +121,14 @@ def planned_measures(
     If the measures are `optional`, those are left out that cannot be taken at two points. A perceptron of a usual size
     is measured as asked for, however long it takes: what is found of it does not depend on the machine.
 
-    Times come from the cost of each measure in forward passes, and from one that is timed here, at some of the points,
-    in the time of the processor and with a clock so coarse that a busy machine rarely makes another plan.
+    Times come from the cost of each measure in forward passes and tangents, and from some that are timed here, at some
+    of the points, in the time of the processor and with a clock so coarse that a busy machine rarely makes another
+    plan.
     """
     sizes = [len(points)] if sizes is None else list(sizes)
-    speed, fixed = _seconds_a_pass(net, points), given or {}
+    speeds, fixed = _Speeds(net, points), given or {}
     ways = {
-        name: _ways(MEASURES[name], net, options, fixed.get(name, ()), speed, max(sizes))
+        name: _ways(MEASURES[name], net, options, fixed.get(name, ()), speeds, max(sizes))
         for name, options in measures.items()
     }
     found = {name: way[0].planned(name, sizes) for name, way in ways.items()}
@@ -133,10 +144,9 @@ def planned_bounds(net: Network, points: Tensor, *, draws: int | None, seconds: 
 
     They hold for means over any points and draws, so with fewer only errors are larger.
     """
-    speed, ways = _seconds_a_pass(net, points), list[_Way]()
+    speeds, ways = _Speeds(net, points), list[_Way]()
     for number in (BOUNDS_DEFAULTS["draws"], 1) if draws is None else (draws,):
-        effort = bounds_effort(net, {"draws": number})
-        each = effort.passes * speed + effort.operations / OPERATIONS
+        each = speeds.seconds(bounds_effort(net, {"draws": number}))
         ways.append(_Way({"draws": number}, len(points), each, False))
     asked, sizes = ways[0].planned("bounds", [len(points)]), [len(points)]
     if asked.seconds <= seconds or _is_small(net):
@@ -214,7 +224,7 @@ class _Way:
 
 
 def _ways(
-    measure: Measure, net: Network, usual: Mapping[str, Any], given: Collection[str], speed: float, most: int
+    measure: Measure, net: Network, usual: Mapping[str, Any], given: Collection[str], speeds: "_Speeds", most: int
 ) -> list[_Way]:
     """The ways to take a measure, the usual one first, each cheaper than the one before."""
     points = min(most, usual.get("points", most))
@@ -222,8 +232,7 @@ def _ways(
     usual = {option: value for option, value in usual.items() if option != "points"}
     for some in ({}, *measure.between, *measure.cheaper):
         options = {**usual, **{option: value for option, value in some.items() if option not in given}}
-        effort = measure.cost(net, measure.effective(options))
-        seconds = effort.passes * speed + effort.operations / OPERATIONS
+        seconds = speeds.seconds(measure.cost(net, measure.effective(options)))
         if not found or seconds < found[-1].seconds / 2:
             found.append(_Way(options, points, seconds, "points" in given, some in measure.between))
     return found
@@ -268,26 +277,93 @@ def _is_small(net: Network) -> bool:
     return all(dense(step, step.arguments_with(program.shapes), program) for step in mixing)
 
 
+@dataclass(frozen=True)
+class _Speeds:
+    """How long what measures are made of takes at one point; only that is timed that one of them needs."""
+
+    net: Network
+    points: Tensor
+
+    def seconds(self, effort: Effort) -> float:
+        """How long a measure takes at one point."""
+        numbers = effort._asdict()
+        operations = numbers.pop("operations") / OPERATIONS
+        return float(operations + sum(number * getattr(self, kind) for kind, number in numbers.items() if number))
+
+    @cached_property
+    def passes(self) -> float:
+        """A forward pass."""
+        return _coarse(self._a_pass)
+
+    @cached_property
+    def random(self) -> float:
+        """A tangent along a random direction."""
+        return self._tangent(self.net, self.points, chosen_directions(self.net, "random", TIMED_DIRECTIONS))
+
+    @cached_property
+    def exact(self) -> float:
+        """One along a direction of those that exact gradients need."""
+        return self._tangent(self.net, self.points, exact_directions(self.net))
+
+    @cached_property
+    def double(self) -> float:
+        """The same in float64."""
+        precise = self.net.frozen()
+        return self._tangent(precise, self.points.to(precise.device).double(), exact_directions(precise))
+
+    @cached_property
+    def _a_pass(self) -> float:
+        return _seconds_a_pass(self.net, self.points)
+
+    def _tangent(self, net: Network, points: Tensor, along: Directions) -> float:
+        """How long a tangent takes: so many passes, to the nearest power of the root of two."""
+        ratio = _seconds_a_tangent(net, points, along) / max(self._a_pass, SHORTEST)
+        return float(self.passes * 2.0 ** (round(2 * math.log2(max(ratio, SHORTEST))) / 2))
+
+
+@torch.no_grad()
+def _seconds_a_tangent(net: Network, points: Tensor, along: Directions) -> float:
+    """How long a tangent of all values of one point takes, among others, with what draws it and the pass it needs.
+
+    Of as many directions and points as measures take at once, or as many of them as make no larger array.
+    """
+    widest = max((site.units for site in net.sites), default=1)
+    some = along if len(along.vectors) else next(along.chunks())
+    some = replace(some, vectors=some.vectors[: max(1, FLOATS_AT_ONCE // widest)])
+    x, route, numbers = points[: points_at_once(tangent_floats(net, some))], Route(net, some), Draws(torch.Generator())
+
+    def visit(number: int, z: Tensor, tangents: Tensor) -> None:
+        some.norms(tangents)
+
+    def once() -> None:
+        vectors = None if some.exact else some.drawn(x, (0,), numbers).transpose(0, 1)
+        route.follow(x, visit, vectors=vectors)
+
+    together = _seconds_of(once, fewest=FEWEST_TIMES // 2)
+    return together / (len(x) * len(some.vectors))
+
+
 @torch.no_grad()
 def _seconds_a_pass(net: Network, points: Tensor) -> float:
-    """How long the forward pass of one point takes, of some together, by a coarse clock.
+    """How long the forward pass of one point takes, of some together."""
+    x = points[: min(max(4, TIMED // max(1, net.units)), 256)]
+    return _seconds_of(lambda: net.outputs(x).sum().item(), fewest=FEWEST_TIMES) / len(x)
+
+
+def _seconds_of(once: Callable[[], object], fewest: int) -> float:
+    """How long it takes.
 
     On one thread, the best of many: several that wait for each other on busy cores take a hundred times as long now and
     then, and are rarely twice as fast at so few points.
     """
-    x = points[: min(max(4, TIMED // max(1, net.units)), 256)]
-
-    def once() -> float:
-        return float(net.outputs(x).sum())
-
     with threads_for(0):
         once()  # the first is slower
         times = [busy_seconds(once, time.thread_time)]
-        for _ in range(min(MOST_TIMES, max(FEWEST_TIMES, int(TIMING / max(times[0], 1e-9))))):
+        for _ in range(min(MOST_TIMES, max(fewest, int(TIMING / max(times[0], SHORTEST))))):
             times.append(busy_seconds(once, time.thread_time))
-    return _coarse(min(times) / len(x))
+    return min(times)
 
 
 def _coarse(seconds: float) -> float:
-    """The next larger power of two; none is shorter than a nanosecond."""
-    return float(2.0 ** math.ceil(math.log2(max(seconds, 1e-9))))
+    """The next larger power of the root of two; none is shorter than a nanosecond."""
+    return float(2.0 ** (math.ceil(2 * math.log2(max(seconds, SHORTEST))) / 2))

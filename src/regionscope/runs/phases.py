@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from regionscope.runs import monotone
@@ -135,7 +136,7 @@ def phases(
       Those that are not finite are left out.
     - noise: the largest of `stderr`, the scatter of values about lines between their neighbours in ln(1 + step), over
       the whole curve and over 15 values, and 1 % of the range. Of fewer than 16 values, `stderr` takes the place of
-      the scatter; without it, several phases in so few values are seldom found.
+      the scatter; without it, it is that about lines or parabolas, whichever is less, as few values bend much.
       Noise alike at neighbouring steps counts up to three times, if 50 or more values show it; what wanders more
       slowly is taken for phases.
     - outliers: of 16 or more values, one far outside its four neighbours counts as 2 noises outside.
@@ -237,21 +238,34 @@ def _noise(x: Floats, y: Floats, errors: Floats) -> Floats:
     noise: Floats = np.maximum(errors, max(0.01 * np.ptp(y), 1e-9 * np.abs(y).max(), 1e-100))
     if len(y) < FEW and errors.any():
         return noise
-    off = _off_lines(x, y, 1)  # 68.3 % of normal noise is within one standard deviation
-    noise = np.maximum(noise, np.quantile(off, 0.683) * (1 + 3 / len(y)))  # few values tell it badly
+    off = _off_curves(x, y, 1)
+    scatter = _typical(off) * (1 + 3 / len(y))  # few values tell it badly
+    if len(y) < FEW:  # lines take bends for noise; both together are as large as lines alone if there is nothing else
+        scatter = min(_typical(off), _typical(_off_curves(x, y, 2))) * (1 + 4 / len(y))
+    noise = np.maximum(noise, scatter)
     if len(y) >= FEW:
         noise = np.maximum(noise, scipy.ndimage.percentile_filter(np.pad(off, 1, "edge"), 68.3, 15, mode="nearest"))
     if len(y) >= MANY:  # noise with correlation c and variance v acts as v (1 + c) / (1 - c): close to this factor
-        ratio = (np.quantile(_off_lines(x, y, 2), 0.683) / max(np.quantile(off, 0.683), noise.min())) ** 2
+        ratio = (_typical(_off_curves(x, y, 1, lag=2)) / max(_typical(off), noise.min())) ** 2
         noise = np.maximum(errors, noise / (2 - np.clip(ratio - 2.5 / len(y) ** 0.5, 1, 5 / 3)))
     return noise
 
 
-def _off_lines(x: Floats, y: Floats, lag: int) -> Floats:
-    """How far values are off the lines between the values `lag` before and after, in units of independent noise."""
-    share = (x[2 * lag :] - x[lag:-lag]) / (x[2 * lag :] - x[: -2 * lag])
-    off = y[lag:-lag] - share * y[: -2 * lag] - (1 - share) * y[2 * lag :]
-    return np.abs(off) / np.sqrt(1 + share**2 + (1 - share) ** 2)
+def _typical(off: Floats) -> float:
+    """The standard deviation of normal noise that is so far off: 68.3 % of it is within one."""
+    return float(np.quantile(off, 0.683))
+
+
+def _off_curves(x: Floats, y: Floats, degree: int, lag: int = 1) -> Floats:
+    """How far values `lag` apart are off lines or parabolas (degree 1, 2), in units of independent noise.
+
+    The divided difference of degree + 2 values, over the root of the sum of squares of its coefficients.
+    """
+    near, values = (sliding_window_view(a, (degree + 1) * lag + 1)[:, ::lag] for a in (x, y))
+    apart = near[:, :, None] - near[:, None, :] + np.eye(degree + 2)
+    shares: Floats = 1 / apart.prod(axis=2)
+    off: Floats = np.abs((shares * values).sum(axis=1)) / np.linalg.norm(shares, axis=1)
+    return off
 
 
 def _without_outliers(y: Floats, noise: Floats) -> Floats:
