@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """That of numba; if its cache finds no folder that it may write to, without the cache.
+    """That of numba, for Python alone to call; if its cache finds no folder that it may write to, without the cache.
 
     >>> @njit(cache=False)
     ... def double(x):
@@ -20,6 +20,8 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     >>> double(21)
     42
     """
+
+    options["no_cfunc_wrapper"] = True  # that of C is compiled beside each function otherwise
 
     def compiled(function: Callable[..., Any]) -> Any:
         if cache:

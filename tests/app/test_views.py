@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -28,7 +29,7 @@ from regionscope.app.summaries import curves
 from regionscope.app.viewer import Viewer
 from regionscope.app.windows import Window
 from regionscope.cli.explorer import run_exhibit, view, write_page
-from regionscope.cli.models import TOLD_BY_FILE
+from regionscope.cli.models import TOLD_BY_FILE, Given
 from regionscope.training.checkpoints import Architecture
 
 
@@ -166,6 +167,38 @@ def test_a_run_without_a_model_shows_what_it_recorded(tmp_path: Path) -> None:
         viewer.cells(exhibit, 0, "recorded:all", part, 1000, lambda: None)
     with pytest.raises(Problem, match="run cannot be computed anew"):
         viewer.density(exhibit, 0, "recorded:all", None, 0.1, lambda: None)
+
+
+@pytest.mark.parametrize(("inputs", "planes"), [(784, ["through:0,1,2"]), (2, ["coordinates"]), (9, [])])
+def test_a_run_without_planes_is_seen_on_planes_of_its_own_if_its_model_is_told(
+    inputs: int, planes: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(f"from torch import nn\n\ndef build():\n    return nn.Linear({inputs}, 3)\n")
+    model, points = nn.Linear(inputs, 3), torch.rand(4, inputs)
+    with rs.Monitor(model, {"train": points}, measures={}, run=tmp_path / "run", checkpoints=True) as monitor:
+        monitor(5)
+    np.save(tmp_path / "points.npy", points.numpy())
+    told = Given(model=f"{tmp_path / 'mine.py'}:build")
+    for own, expected in ((None, planes), (tmp_path / "points.npy", planes or ["through:0,1,2"])):
+        viewer = Viewer(Library([tmp_path], partial(run_exhibit, told, own, None)))
+        (exhibit,) = viewer.library.exhibits().values()
+        assert list(viewer.plane_names(exhibit)) == expected
+        for name in expected:
+            header, _ = read_block(viewer.cells(exhibit, 5, name, None, 1000, lambda: None))
+            assert header["cells"] == 1 and header["exact"]
+
+
+def test_a_run_is_listed_although_its_model_is_another(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from torch import nn\n\ndef build():\n    return nn.Linear(2, 5)\n")
+    model, where = nn.Linear(2, 3), tmp_path / "run"
+    with rs.Monitor(model, {"train": torch.rand(4, 2)}, measures={}, run=where, checkpoints=True) as monitor:
+        monitor(0)
+    describe = partial(run_exhibit, Given(model=f"{tmp_path / 'mine.py'}:build"), None, None)
+    viewer = Viewer(Library([tmp_path], describe))
+    (exhibit,) = viewer.library.exhibits().values()
+    assert list(viewer.plane_names(exhibit)) == ["coordinates"]
+    with pytest.raises(ValueError, match="does not fit the network"):
+        viewer.cells(exhibit, 0, "coordinates", None, 1000, lambda: None)
 
 
 def test_a_plane_that_one_step_has_is_not_shown_at_another(tmp_path: Path) -> None:

@@ -82,7 +82,12 @@ export function PlanePanel({ to, name, runs, run, step, view, dark, onRun, onSte
         {making && <span role="status">GIF: {making}</span>}
       </div>
       {info.error && <p class="message" role="alert">{info.error}</p>}
-      {!plane && <p class="empty">This run has no planes. A monitor that is given <code>planes</code> records them.</p>}
+      {!plane && (
+        <p class="empty">
+          This run has no planes. A monitor that is given <code>planes</code> records them, and <code>regionscope view</code> with{" "}
+          <code>--model</code> and <code>--points</code> lays one through points of yours.
+        </p>
+      )}
       {info.value && at !== null && (
         <PlaneView
           to={to} name={name} run={run.id} step={at} recomputed={run.network} plane={info.value}

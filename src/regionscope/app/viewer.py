@@ -176,7 +176,7 @@ class Viewer:
 
     def _is_planar(self, exhibit: Exhibit) -> bool:
         """Whether inputs have two entries, as a run says, or the data."""
-        shape = exhibit.run.config.get("shape") if exhibit.run is not None else None
+        shape = exhibit.run.input_shape if exhibit.run is not None else None
         if shape is None and (images := self.images(exhibit)) is not None:
             shape = images.points.shape[1:]
         return shape is not None and prod(shape) == 2

@@ -3,6 +3,7 @@
 import webbrowser
 from contextlib import suppress
 from functools import partial
+from math import prod
 from pathlib import Path
 from threading import Thread
 from typing import Annotated
@@ -24,6 +25,7 @@ from regionscope.training.config import digest, training_data
 from regionscope.training.loop import run_config
 
 PATIENCE = 10.0  # seconds
+DIGIT_ENTRIES = 28 * 28  # of an image of MNIST
 NOT_TOLD = "the run does not say what its network is: give --model path/to/file.py:function or package.module:function"
 
 
@@ -126,13 +128,17 @@ def run_exhibit(given: Given, points: Path | None, labels: Path | None, name: st
         return model.loaded(run.checkpoint(step)).network
 
     def own_images() -> Images:
+        if not run.steps:
+            raise ValueError(f"{name} has no records yet")
         found = chosen_points(network_at(run.steps[-1]), points, labels)
         return _images(found.points, found.labels)
 
-    images = partial(_training_images, run) if "training" in run.config else None
+    trained_here = "training" in run.config
+    like_digits = not trained_here and prod(run.input_shape or ()) == DIGIT_ENTRIES
+    own = known and (points is not None or like_digits)
     return Exhibit(
         name, run, model=network_at if known else None, reason=None if known else NOT_TOLD,
-        images=own_images if points is not None and known else images,
+        images=own_images if own else partial(_training_images, run) if trained_here else None,
     )  # fmt: skip
 
 

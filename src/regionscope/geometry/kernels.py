@@ -60,6 +60,8 @@ DONE, FULL, TOO_MANY, TORN = range(4)
 # Of what a cut calls for each new vertex. A call counts the references to every array it is given, and more where a
 # division may raise an error: that was a third of the time. No divisor is zero there.
 IN_PLACE = {"forceinline": True, "error_model": "numpy"}
+# Of these, what Python never calls: to take its arrays out of Python objects is compiled for each function otherwise.
+INSIDE = IN_PLACE | {"no_cpython_wrapper": True}
 
 
 class Vertices(NamedTuple):
@@ -156,7 +158,7 @@ def sure_errors(doubt, law):
     return errors
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"}, **IN_PLACE)
+@njit(cache=True, nogil=True, fastmath={"reassoc"}, **INSIDE)
 def squared_norm(values, v):
     """The sum of the squares in a row, added up in any order: in that of the row alone it takes far longer."""
     squares = 0.0
@@ -248,7 +250,7 @@ def open_signs(vertices, rule, ties, opened):
     return found[:n]
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def sign(above, below, vertex, boundary):
     word, one = np.uint64(boundary >> 6), np.uint64(1) << np.uint64(boundary & 63)
     if above[vertex, word] & one:
@@ -258,7 +260,7 @@ def sign(above, below, vertex, boundary):
     return 0
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def lowest_bit(word):
     """The position of the lowest bit that is set."""
     return POSITIONS[((word & (~word + np.uint64(1))) * DE_BRUIJN) >> np.uint64(58)]
@@ -274,7 +276,7 @@ def ones(word):
     return n
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def place_of(boundary, units):
     """The unit that a boundary belongs to, and which of its breakpoints: few subtractions, as a division takes long."""
     breakpoint_ = 0
@@ -287,7 +289,7 @@ def place_of(boundary, units):
 # new vertices
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def settled_sign(settled, root, line, boundary, other):
     """The sign of a boundary at the vertex that another one makes on a line, if it is known; else 2."""
     for i in range(len(settled)):
@@ -297,7 +299,7 @@ def settled_sign(settled, root, line, boundary, other):
     return 2
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def new_doubt(edge, vertex, unit, gap, off, rule, doubt, widest, c):
     """How well a new vertex is known that a boundary makes on an edge from a to b.
 
@@ -322,7 +324,7 @@ def new_doubt(edge, vertex, unit, gap, off, rule, doubt, widest, c):
     return spread, slip
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def new_vertex(edge, boundary, root, vertices, rule, questions, widest, count):
     """The point of an edge where the boundary runs: its values, and on which side of the others it lies.
 
@@ -388,7 +390,7 @@ def new_vertex(edge, boundary, root, vertices, rule, questions, widest, count):
     return vertex
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def note_slope(a, b, on, boundary, length, vertices, rule, widest):
     """Note the error of a boundary's value at a vertex on it, and its slope between two on its sides."""
     values, doubt, law = vertices.values, vertices.doubt, rule.law
@@ -423,7 +425,7 @@ def split_edge(h, vertex, mesh, count):
     return n
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def split_cell(cell, p, q, made_by, mesh, count):
     """Join the starts of half-edges p and q of a cell by an edge; the part from p to q becomes a new cell."""
     origin, after, before, face, start = mesh.origin, mesh.after, mesh.before, mesh.face, mesh.start
@@ -447,7 +449,7 @@ def split_cell(cell, p, q, made_by, mesh, count):
     return new
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def lowest_cut(cell, start, origin, after, above, below):
     """The lowest boundary that cuts a cell, or -1; and whether no other does."""
     boundary = -1
@@ -494,7 +496,7 @@ def room_needed(start, origin, after, above, below):
     return crossings
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def _passage(h, side, boundary, origin, after, above, below):
     """From a vertex on one side to the first on the other: the last half-edge before, one that starts on it or -1."""
     last, on = h, -1
@@ -509,12 +511,12 @@ def _passage(h, side, boundary, origin, after, above, below):
             return last, on, h
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def distance(xy, a, b):
     return np.sqrt((xy[a, 0] - xy[b, 0]) ** 2 + (xy[a, 1] - xy[b, 1]) ** 2)
 
 
-@njit(cache=True, nogil=True, **IN_PLACE)
+@njit(cache=True, nogil=True, **INSIDE)
 def unsigned(mesh):
     """The same arrays; what indexes others, and is never negative, as unsigned numbers."""
     origin, after, before = mesh.origin.view(np.uint32), mesh.after.view(np.uint32), mesh.before.view(np.uint32)

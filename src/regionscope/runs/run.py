@@ -368,6 +368,12 @@ class Run(Facts):
         return list(dict.fromkeys((probe, name) for probe, name, one in found if "mean" in one))
 
     @property
+    def input_shape(self) -> tuple[int, ...] | None:
+        """The shape of one point, if the run tells it."""
+        told = [self.config.get("shape"), *(about.get("shape") for about in self.config.get("probes", {}).values())]
+        return next((tuple(shape) for shape in told if shape is not None), None)
+
+    @property
     def piecewise_linear(self) -> bool | None:
         """Whether the network is, as its records tell; None if none does, as those of older versions."""
         probes = (found for step in self._whole_steps() for found in self.read(step).probes.values())

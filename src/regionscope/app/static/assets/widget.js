@@ -4899,7 +4899,14 @@ function qs({ to: e, name: t, runs: n, run: r, step: i, view: a, dark: o, onRun:
 				children: [
 					"This run has no planes. A monitor that is given ",
 					/* @__PURE__ */ $("code", { children: "planes" }),
-					" records them."
+					" records them, and ",
+					/* @__PURE__ */ $("code", { children: "regionscope view" }),
+					" with",
+					" ",
+					/* @__PURE__ */ $("code", { children: "--model" }),
+					" and ",
+					/* @__PURE__ */ $("code", { children: "--points" }),
+					" lays one through points of yours."
 				]
 			}),
 			d.value && S !== null && /* @__PURE__ */ $(Ls, {
