@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import regionscope as rs
 from regionscope.geometry import settling
-from regionscope.geometry.complexes import UNSETTLED, Cut, Meetings, Signs, Start
+from regionscope.geometry.complexes import UNSETTLED, Complex, Cut, Meetings, Signs, Start
 from regionscope.geometry.filters import Bounded, Filter
 from regionscope.geometry.laws import route
 from regionscope.geometry.patterns import boundaries_of
@@ -231,25 +231,59 @@ def test_meetings_are_no_farther_away_than_is_said() -> None:
     assert met > 300
 
 
-def test_vertices_are_no_farther_from_their_places_than_is_said(
-    model: nn.Module, doubtful: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Against exact arithmetic."""
+@pytest.fixture
+def apart(doubtful: None, monkeypatch: pytest.MonkeyPatch) -> list[Floats]:
+    """How far vertices are from their places, by exact arithmetic, and how far at most they are said to be, twice."""
     note, seen = settling._note_distances, list[Floats]()
 
-    def compared(cells: Subdivision, maps: CellMaps, judge: Judge, cut: Cut, vertices: Indices) -> None:
-        cut.vertices.doubt[vertices, SHIFT] = np.inf
+    def compared(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut, vertices: Indices) -> None:
+        cut.vertices.doubt[np.ix_(vertices, np.array([SHIFT, SHIFT + 1]))] = np.inf
         note(cells, maps, judge, cut, vertices)
-        true = judge.places(maps, cells.corners(vertices, judge.boundaries))
-        apart = np.linalg.norm(cells.mesh.xy[vertices] - true, axis=1)
-        seen.append(np.stack([apart, cut.vertices.doubt[vertices, SHIFT]]))
+        meetings = cells.corners(vertices, judge.boundaries)
+        off = torch.from_numpy(meetings.near - judge.places(maps, meetings))
+        assert maps.frames is not None
+        axes = maps.frames(meetings.cell)[1]  # in input space
+        far = (off[:, : axes.shape[1], None] * axes).sum(dim=1).norm(dim=1).numpy()
+        seen.append(np.column_stack([far, cut.vertices.doubt[vertices][:, [SHIFT, SHIFT + 1]]]))
 
+    monkeypatch.setattr(settling, "_displaced", lambda cut, vertices: vertices)
     monkeypatch.setattr(settling, "_note_distances", compared)
+    return seen
+
+
+def check_apart(seen: list[Floats], size: float) -> None:
+    far, *told = np.concatenate(seen).T
+    assert not np.isnan(far).any()
+    for most in told:
+        known = np.isfinite(most)  # not at corners
+        assert known.sum() > 5 and (far <= most).all() and np.median(most[known]) < 1e-9 * size
+
+
+def test_vertices_are_no_farther_from_their_places_than_is_said(model: nn.Module, apart: list[Floats]) -> None:
     plane = rs.Plane.around(torch.randn(INPUTS).double(), 8.0, generator=torch.Generator().manual_seed(0))
     assert rs.plane_cells(model, plane).exact
-    apart, told = np.concatenate(seen, axis=1)
-    assert len(apart) > 30 and not np.isnan(apart).any()
-    assert (apart <= told).all() and np.median(told) < 1e-9
+    check_apart(apart, 1.0)
+
+
+@pytest.mark.parametrize("size", [0.3, 1e3])
+def test_breakpoints_are_no_farther_from_their_places_than_is_said(
+    size: float, model: nn.Module, apart: list[Floats]
+) -> None:
+    corners = size * torch.randn(40, INPUTS).double()
+    for start, end in pairwise(corners):
+        assert rs.line_cells(model, start, end).exact
+    check_apart(apart, size)
+
+
+def test_where_no_unit_makes_a_vertex_nothing_is_said_of_its_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at corners of a domain, also if they are looked at apart from all others."""
+    monkeypatch.setattr("regionscope.geometry.filters.FLOATS_AT_ONCE", 1)
+    cell = OneCell.made()
+    meetings = cell.meetings(np.arange(3), np.arange(3))
+    for form in meetings.forms:
+        form.places[:2, 0] = -1
+    told = cell.filter.distances(cell.maps, meetings[np.arange(2)])
+    assert told.shape == (2, 2) and np.isinf(told).all()
 
 
 def true_form(

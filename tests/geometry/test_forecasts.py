@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from cases import mlp
 from torch import nn
 
 import regionscope as rs
-from regionscope.geometry import forecasts
+from regionscope.geometry import certificates, forecasts
 from regionscope.geometry.budget import Budget
-from regionscope.geometry.certificates import CertificateCost, certificate_cost
+from regionscope.geometry.certificates import MOST, TRIED, CertificateCost, certificate_cost
 from regionscope.geometry.forecasts import Forecast, forecast
 from regionscope.geometry.sweep import exact
 from regionscope.machine import GB
@@ -136,6 +137,20 @@ def test_a_forecast_tells_the_time_of_the_certificate() -> None:
     assert found.certificate_seconds == cost.each * found.cells + cost.exactly
     assert str(CertificateCost(0.0, 7.0).added_to(alone)) == f"{alone} and 7 s to certify"
     assert certificate_cost(net, plane, alone, up_to_layer=1).each > 0  # without outputs
+
+
+def test_the_certificate_is_timed_where_not_all_boundaries_meet() -> None:
+    """As at an image with a blank background, where the competitors of a max-pooling tie: here, at the origin."""
+    torch.manual_seed(0)
+    net = exact(rs.trace(nn.Sequential(nn.Linear(2, 3000, bias=False), nn.ReLU()), torch.zeros(1, 2)))
+    plane = rs.Plane.coordinates(torch.zeros(2))
+    found = Forecast(6000.0, 0.0, 6000.0, 1.0, 0.0, 0.0)
+    assert len(rs.plane_cells(net, rs.Plane.coordinates(torch.zeros(2), radius=1e-3))) == 6000, "however near"
+    cells = certificates._some_cells(net, plane, found, None)
+    assert cells is not None and TRIED / 2 <= len(cells) <= MOST * TRIED
+    nothing = rs.trace(nn.Sequential(nn.Linear(2, 1), nn.ReLU()), torch.zeros(1, 2))
+    whole = certificates._some_cells(exact(nothing), plane, replace(found, cells=2000.0), None)
+    assert whole is not None and whole.plane.area == pytest.approx(plane.area), "there are no more"
 
 
 def test_a_forecast_is_the_same_in_every_call_and_says_that_it_is_one(caplog: pytest.LogCaptureFixture) -> None:

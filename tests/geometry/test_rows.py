@@ -24,6 +24,12 @@ def test_a_copy_of_a_table_is_not_the_table() -> None:
     assert rows.table(3).tolist() == [[0, 1], [2, 3], [4, 5]]
 
 
+@pytest.mark.parametrize("width", [1, 200, 784, 150_528, 3_211_264])
+def test_few_rows_are_not_given_much_more_memory_than_they_take(width: int) -> None:
+    for rows in (4, 100):
+        assert rows <= Rows(rows, width).room and Rows(rows, width).room * width <= rows * width + LARGER + SMALL
+
+
 @pytest.mark.parametrize("width", [2, 1 << 20])
 def test_rows_that_are_left_out_give_their_memory_back(width: int) -> None:
     rows = Rows(0, width)

@@ -16,6 +16,7 @@ from regionscope.geometry.checks import (
     wrong_inside,
     wrong_switches,
 )
+from regionscope.geometry.complexes import TooManyCells
 from regionscope.geometry.forecasts import Forecast
 from regionscope.geometry.laws import usual_output_errors
 from regionscope.geometry.line_cells import LineCells
@@ -32,7 +33,9 @@ from regionscope.types import Bools, Floats, Indices
 AREA_ERROR = 1e-9  # of the sum of areas, relative to the domain's
 TRIED = 256  # cells at the most that are certified to see how long that takes
 LITTLE = 0.1  # of the cells that are expected, too
+MOST = 16  # times as many are too many
 LARGER = 4  # times the area, if there are far fewer
+LOOKS = 8  # for a part with about as many
 
 
 class Verdict(Facts):
@@ -180,16 +183,38 @@ class CertificateCost:
 
 
 def certificate_cost(net: Network, plane: Plane, found: Forecast, *, up_to_layer: int | None = None) -> CertificateCost:
-    """What certificates of the cells of a plane take, given a frozen network, from a small part in its middle."""
-    tried = max(min(TRIED, points_kept_at_once(net), LITTLE * found.cells), 1.0)
-    share, cells = tried / found.cells, None
-    while cells is None or (len(cells) < tried / 2 and share < 1):  # a few alone would take far longer each
-        share *= 1 if cells is None else LARGER
-        part = Plane(plane.origin, plane.axes, np.sqrt(min(share, 1.0)) * plane.domain, plane.anchors)
-        cells = plane_cells(net, part, up_to_layer=up_to_layer, memory=sys.maxsize)  # little of that is taken
+    """What certificates of the cells of a plane take, given a frozen network, from a small part of it.
+
+    As long as to find the cells, if there is no part of a size to try.
+    """
+    cells = _some_cells(net, plane, found, up_to_layer)
+    if cells is None:
+        return CertificateCost(found.seconds / found.cells, 0.0)
     seconds = busy_seconds(lambda: (wrong_inside(cells, net), _wrong_across(cells, net), _wrong_outputs(cells, net)))
     exactly = busy_seconds(lambda: wrong_exactly(cells, net, np.arange(1)))
     return CertificateCost(seconds / len(cells), exactly * min(SAMPLE, found.cells))
+
+
+def _some_cells(net: Network, plane: Plane, found: Forecast, up_to_layer: int | None) -> PlaneCells | None:
+    """Those of a part of a plane, about as many as are tried: a few alone would take far longer each.
+
+    It is away from the middle, which may be a point where thousands of boundaries meet, however near one looks.
+    """
+    tried = max(min(TRIED, points_kept_at_once(net), LITTLE * found.cells), 1.0)
+    about = (plane.domain.mean(axis=0) + plane.domain[0]) / 2
+    share, least, most, best = min(tried / found.cells, 1.0), 0.0, np.inf, None
+    for _ in range(LOOKS):
+        part = Plane(plane.origin, plane.axes, about + np.sqrt(share) * (plane.domain - about), plane.anchors)
+        try:
+            cells = plane_cells(net, part, up_to_layer=up_to_layer, max_cells=int(MOST * tried), memory=sys.maxsize)
+        except TooManyCells:
+            most = share
+        else:
+            least, best = share, cells
+            if len(cells) >= tried / 2 or share == 1:
+                break
+        share = min(LARGER * least, 1.0) if most == np.inf else np.sqrt(least * most) if least else most / LARGER
+    return best
 
 
 def line_certificate(

@@ -99,10 +99,10 @@ class Filter:
         return far
 
     def _portions(self, maps: CellMaps, forms: Sequence[Forms]) -> Iterator[tuple[Indices, Indices]]:
-        """Which rows of forms to look at together, of those that it can look at, and their sites, (forms, n)."""
+        """Which rows of forms, with a unit's among them, to look at together, of those it can, and their sites."""
         sites = np.stack([self._sites_of(form) for form in forms])
-        able = np.flatnonzero((sites < self.depth).all(axis=0))
-        if maps.frames is None or sites[:, able].max(initial=-1) < 0:
+        able = np.flatnonzero((sites < self.depth).all(axis=0) & (sites >= 0).any(axis=0))
+        if maps.frames is None:
             return
         for part in portions(len(able), points_at_once(4 * POINTS * self.net.program.entries, floats=FLOATS_AT_ONCE)):
             yield able[part], sites[:, able[part]]

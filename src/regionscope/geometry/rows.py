@@ -53,7 +53,7 @@ class Rows:
 
     def __init__(self, rows: int, width: int) -> None:
         self.width = width
-        self._memory = _memory(usual_room(rows) * width)
+        self._memory = _memory(rows * width + min((usual_room(rows) - rows) * width, LARGER))
 
     @staticmethod
     def of(table: Floats) -> "Rows":

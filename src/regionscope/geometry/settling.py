@@ -26,6 +26,7 @@ from regionscope.tracing.steps import Step
 from regionscope.types import Bools, Floats, Indices, Ints
 
 ASKED_AT_ONCE = 1 << 18  # signs that are settled together; of new vertices of a site no more, the rest is counted
+ROUNDED = 4.0  # times what rounding does to coordinates: a vertex that is not known to be nearer is looked at
 WORK = 4e12  # products in exact arithmetic that one sweep may spend
 PLACING = 0.01  # of that at most, to put vertices where they are: what they are the corners of is known without
 
@@ -318,7 +319,7 @@ def _settle_vertices(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut) -> 
         rest = np.flatnonzero(signs == UNSETTLED)
         unclear += len(rest)
         if len(rest) and judge.may_settle(cut.boundaries):
-            _note_distances(cells, maps, judge, cut, np.unique(vertex[rest]))
+            _note_distances(cells, maps, judge, cut, _displaced(cut, np.unique(vertex[rest])))
             signs[rest] = _clear_signs(cells, cut, vertex[rest], boundary[rest])
             rest = np.flatnonzero(signs == UNSETTLED)
             meetings = cells.corners(vertex[rest], judge.boundaries)
@@ -337,9 +338,14 @@ def _clear_signs(cells: Complex, cut: Cut, vertex: Indices, boundary: Indices) -
     return np.where(clear, np.sign(away), UNSETTLED).astype(np.int8)
 
 
+def _displaced(cut: Cut, vertices: Indices) -> Indices:
+    """Those of which more than the rounding of coordinates may be between them and their true places."""
+    return np.asarray(vertices[cut.vertices.doubt[vertices, SHIFT] > ROUNDED * cut.rule.law[DRIFT]])
+
+
 def _note_distances(cells: Complex, maps: CellMaps, judge: Judge, cut: Cut, vertices: Indices) -> None:
     """Write down how far vertices are from their true places, where that is less than what is known."""
-    if maps.frames is None:
+    if maps.frames is None or not len(vertices):
         return
     meetings, doubt = cells.corners(vertices, judge.boundaries), cut.vertices.doubt
     far = judge.distances(maps, meetings) + cut.rule.law[DRIFT]  # coordinates are rounded

@@ -346,7 +346,8 @@ class Swept:
     def part(self, vertices: Indices, cells: Indices, *, advanced: bool, in_place: bool = False) -> "Swept":
         """What is carried of some of the vertices and cells; they may have `advanced` to a site that has not cut.
 
-        If `in_place`, it takes over the memory of the whole, which is of no use afterwards.
+        If `in_place`, it takes over the memory of the whole, which is of no use afterwards: no more than a block may
+        have, and what it does not need of that it may soon.
         """
         part = copy.copy(self)
         if self.summed is not None:
