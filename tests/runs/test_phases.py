@@ -115,6 +115,14 @@ def test_five_values_of_noise_have_no_phases_in_90_of_100_draws() -> None:
     assert share("", 5, 1.0) >= 0.9 and share("", 5, 1.0, stderr=True) >= 0.9
 
 
+@pytest.mark.parametrize("n", [4, 6, 7, 8, 9, 11, 15])
+def test_few_values_of_noise_seldom_have_phases(n: int) -> None:
+    """5 % of draws is what is promised, and three standard errors of that many draws."""
+    rng, steps = np.random.default_rng(n), times(n)
+    found = [len(rs.phases(steps, rng.standard_normal(n), resamples=1).segments) > 0 for _ in range(600)]
+    assert np.mean(found) <= 0.05 + 3 * (0.05 * 0.95 / 600) ** 0.5
+
+
 def test_noise_that_grows_is_no_phase() -> None:
     rng, u = np.random.default_rng(0), np.linspace(0, 1, 100)
     found = [kinds(rs.phases(times(100), -u + 0.2 * u**2 * rng.standard_normal(100), resamples=1)) for _ in range(100)]

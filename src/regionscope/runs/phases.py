@@ -17,6 +17,8 @@ KINDS = {-1: "descent", 1: "ascent"}
 FEWEST = 4  # values
 MOST = 4  # pieces: grokking has a second ascent (PD Fig. 9)
 FEW = 16  # values: too few to tell their noise and outliers from their phases
+BENT = 8  # values: enough to tell how far they are off parabolas
+SCARCE = {"lines": 4.0, "both": 5.5}  # over n: by so much more, noise of n values alone has phases in 5 % of draws
 SMOOTHED = 3  # accuracies: of fewer there is no running median
 MANY = 50  # values: enough to tell whether the noise of neighbours is alike
 COLUMNS = {  # what stands for none, and the limits
@@ -136,7 +138,8 @@ def phases(
       Those that are not finite are left out.
     - noise: the largest of `stderr`, the scatter of values about lines between their neighbours in ln(1 + step), over
       the whole curve and over 15 values, and 1 % of the range. Of fewer than 16 values, `stderr` takes the place of
-      the scatter; without it, it is that about lines or parabolas, whichever is less, as few values bend much.
+      the scatter; without it, it is that about lines, or of 8 or more about parabolas if that is less: few values
+      bend much.
       Noise alike at neighbouring steps counts up to three times, if 50 or more values show it; what wanders more
       slowly is taken for phases.
     - outliers: of 16 or more values, one far outside its four neighbours counts as 2 noises outside.
@@ -239,9 +242,9 @@ def _noise(x: Floats, y: Floats, errors: Floats) -> Floats:
     if len(y) < FEW and errors.any():
         return noise
     off = _off_curves(x, y, 1)
-    scatter = _typical(off) * (1 + 3 / len(y))  # few values tell it badly
-    if len(y) < FEW:  # lines take bends for noise; both together are as large as lines alone if there is nothing else
-        scatter = min(_typical(off), _typical(_off_curves(x, y, 2))) * (1 + 4 / len(y))
+    scatter = _typical(off) * (1 + SCARCE["lines"] / len(y))
+    if BENT <= len(y) < FEW:  # lines take bends for noise
+        scatter = min(_typical(off), _typical(_off_curves(x, y, 2))) * (1 + SCARCE["both"] / len(y))
     noise = np.maximum(noise, scatter)
     if len(y) >= FEW:
         noise = np.maximum(noise, scipy.ndimage.percentile_filter(np.pad(off, 1, "edge"), 68.3, 15, mode="nearest"))
