@@ -186,6 +186,27 @@ def test_the_legend_says_what_colours_of_patterns_mean(colour: str, words: str, 
     assert square(network(2, 5, 1)).plot(colour=colour, legend=False).get_legend() is None
 
 
+@pytest.mark.parametrize("shape", [(1, 2), (2, 3)])
+def test_planes_side_by_side_have_their_legends_to_themselves(shape: tuple[int, int]) -> None:
+    figure, axes = plt.subplots(*shape, figsize=(9, 5))
+    cells = square(network(2, 9, 8, 7, 6, 3))
+    for ax, colour in zip(axes.flat, ("class", "gradient", "layer", "pattern", "none", "class"), strict=False):
+        cells.plot(ax, colour=colour)
+    figure.canvas.draw()
+    for ax in axes.flat:
+        legend = ax.get_legend()
+        for part in (legend, ax.title, ax.xaxis.label):
+            seen = part.get_window_extent()
+            assert figure.bbox.x0 <= seen.x0 and seen.x1 <= figure.bbox.x1, part
+            assert figure.bbox.y0 <= seen.y0 and seen.y1 <= figure.bbox.y1, part
+            assert not any(seen.overlaps(other.get_window_extent()) for other in axes.flat), part
+        assert legend.get_texts()[0].get_size() >= 5
+    figure, own = plt.subplots(1, 2, layout="constrained")
+    engine = figure.get_layout_engine()
+    cells.plot(own[0])
+    assert figure.get_layout_engine() is engine  # one's own stays
+
+
 def test_by_layer_cells_of_one_first_pattern_are_alike() -> None:
     cells = square(network(2, 5, 8, 2))
     (polygons,) = found(cells.plot(colour="layer"), PolyCollection)

@@ -22,6 +22,7 @@ from regionscope.plots.style import (
     BOUNDARY,
     add_legend,
     class_colours,
+    in_lines,
     layer_colours,
     layer_handles,
     new_axes,
@@ -79,7 +80,7 @@ def regions(
     ax = ax or new_axes(1.05)
     low, high = cells.plane.domain.min(axis=0), cells.plane.domain.max(axis=0)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="first axis", ylabel="second axis")
-    ax.set_title(how_many(len(cells), "linear region") + ("" if cells.exact else " (not exact)"))
+    ax.set_title(how_many(len(cells), "linear region") + ("" if cells.exact else " (not exact)"), y=1.0)
     several = cells.outputs is not None and cells.outputs.shape[1] > 1
     handles: list[Artist] = []
     if boundaries if boundaries is not None else len(cells) <= MANY:
@@ -203,7 +204,7 @@ def _fill_by_gradient(cells: PlaneCells, ax: Axes, limits: tuple[float, float] |
     norm = LogNorm(low, high) if high > 20 * low else Normalize(low, high)
     polygons.set(array=np.maximum(cells.gradient_norms, low), cmap=pale_map("cividis"), norm=norm)
     bar = ax.inset_axes((1.03, 0, 0.04, 1))  # as high as the cells
-    ax.figure.colorbar(polygons, cax=bar, label="gradient norm along the plane")
+    ax.figure.colorbar(polygons, cax=bar, label=in_lines("gradient norm along the plane", (), ax))
     return []
 
 

@@ -10,14 +10,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, ListedColormap, hsv_to_rgb
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, hsv_to_rgb
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
 from regionscope.types import Floats
 
+LAYERS = LinearSegmentedColormap.from_list("layers", ["#3b0764", "#1d5fc4", "#00875f", "#b8740a"])
 COLUMNS = {1: 3.25, 2: 6.75}  # inches
 BOUNDARY = "#d62728"  # of decisions, and what is violated
 HUES = {"train": "#7b3fa0", "test": "#e66f00", "random": "#2a7fc1", "uniform": "#2a7fc1"}  # those of PD
@@ -30,9 +32,10 @@ LEGEND_LAYERS = 8  # of more layers, five are named
 NARROW = 5.0  # inches
 AXES = 0.775  # of a figure's width, before there is a layout
 LETTERS = 24  # in a line of a legend
+LETTERS_ACROSS = 22  # of a legend below narrow axes: so many have the width of these
 SHORT = 20  # of names beside long ones, in a narrow figure
 GOLDEN = (5**0.5 - 1) / 2  # of the circle of hues, from one class to the next: those before are far
-LINE = 28  # letters of a label beside the axes, at most
+LINE = 30  # letters of a label beside the axes, at most
 
 
 @contextmanager
@@ -103,8 +106,8 @@ def class_colours(count: int) -> Floats:
 
 
 def layer_colours(layers: int) -> Floats:
-    """A dark colour for each layer, (layers, 3): from purple for the first to green for the last."""
-    return np.asarray(plt.get_cmap("viridis")(np.linspace(0, 0.62, max(1, layers))))[:layers, :3]
+    """A dark colour for each layer, (layers, 3): from purple for the first by blue and green to ochre for the last."""
+    return np.asarray(LAYERS(np.linspace(0, 1, max(1, layers))))[:layers, :3]
 
 
 def layer_handles(layers: int, drawn: ArrayLike | None = None) -> list[Line2D]:
@@ -139,11 +142,14 @@ def marked_places(values: Floats) -> slice:
     return slice(None, None, max(1, -(-len(values) // MARKED)))
 
 
-def in_lines(name: str, options: Sequence[str], ax: Axes, *, below: bool = False) -> str:
-    """The options of a measure below its name, in lines that the axes have room for beside them, or below."""
+def in_lines(name: str, options: Sequence[str], ax: Axes, *, below: bool = False, size: float | None = None) -> str:
+    """The options of a measure below its name, in lines that the axes have room for beside them, or below.
+
+    In letters of a size, or the usual.
+    """
     width, height = figure_of(ax).get_size_inches() * ax.get_position().size
     room = width if below else min(height, 0.4 * plt.rcParams["figure.figsize"][0])
-    letters = int(room * 72 / (0.55 * plt.rcParams["font.size"]))
+    letters = int(room * 72 / (0.55 * (size or plt.rcParams["font.size"])))
     letters = letters if below else min(LINE, letters)
     whole = ", ".join(option.replace(" ", "\xa0") for option in options)  # an option stays in one line
     name = re.sub(rf"\([^()]{{1,{letters}}}\)", lambda aside: aside[0].replace(" ", "\xa0"), name)
@@ -163,12 +169,17 @@ def add_legend(ax: Axes, handles: Sequence[Artist], *, below: bool | None = None
     if not (is_narrow(ax) if below is None else below):
         ax.legend(handles, names, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, title=title)
         return
-    columns = _legend_columns(figure_of(ax).get_figwidth() * ax.get_position().width)
+    if figure_of(ax).get_layout_engine() is None and len(figure_of(ax).axes) > 1:
+        figure_of(ax).set_layout_engine("compressed")  # or it would lie on other axes, or outside the figure
+    width = figure_of(ax).get_figwidth() * ax.get_position().width
+    usual = FontProperties(size=plt.rcParams["legend.fontsize"]).get_size_in_points()
+    size = min(usual, width * 72 / LETTERS_ACROSS)
+    columns = _legend_columns(width, size)
     room = ScaledTranslation(0, -4 * plt.rcParams["font.size"] / 72, ax.figure.dpi_scale_trans)  # for ticks and a label
     ax.legend(
         handles, names, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=ax.transAxes + room,
-        ncols=min(len(handles), columns) or 1, frameon=False, borderaxespad=0,
-        title=None if title is None else in_lines(title, (), ax, below=True),
+        ncols=min(len(handles), columns) or 1, frameon=False, borderaxespad=0, fontsize=size, title_fontsize=size,
+        title=None if title is None else in_lines(title, (), ax, below=True, size=size),
     )  # fmt: skip
 
 
@@ -195,6 +206,6 @@ def _in_legend(name: str, letters: int = LETTERS) -> str:
     return lines.replace("\v", "")
 
 
-def _legend_columns(width: float) -> int:
-    """How many of a legend fit side by side into so many inches."""
-    return max(2, int(width / (9.5 * plt.rcParams["font.size"] / 72)))
+def _legend_columns(width: float, size: float | None = None) -> int:
+    """How many of a legend in letters of a size, or the usual, fit side by side into so many inches."""
+    return max(2, int(width / (9.5 * (size or plt.rcParams["font.size"]) / 72)))
