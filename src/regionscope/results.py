@@ -34,8 +34,9 @@ class Estimate:
     it without.
 
     `options` are those of the measure that had a say, as they were really used: the method that "auto" chose, no more
-    directions than the input has. Called with them and the same generator, the measure gives the same. Printed are
-    those that a number means little without. A number of a network that is not `piecewise_linear` is printed as one of
+    directions than the input has. Called with them and the same generator, the measure gives the same, but for
+    penalties, whose points share one draw (`drawn_together`), and attacks that are functions. Printed are those that a
+    number means little without. A number of a network that is not `piecewise_linear` is printed as one of
     a smooth network: its boundaries are only where units switch, and no linear regions meet there.
     """
 

@@ -240,10 +240,10 @@ def test_whoever_stops_at_once_is_told_how_to_go_on(
         assert out == "" and err.count("\n") == 1
         return err.removeprefix("regionscope: stopped; ").rstrip()
 
-    anew = "the same command begins anew"
+    again = "give the same command again; what was kept before stays"
     with monkeypatch.context() as early:
         early.setattr(loop, "training_data", stop)
-        assert said("train", "runs/never") == anew, "nothing was begun"
+        assert said("train", "runs/never") == again, "nothing was begun"
     for name in ("regionscope.training.loop._take_step", "regionscope.plane_cells", "regionscope.bounds"):
         monkeypatch.setattr(name, stop)
     monkeypatch.setattr("regionscope.cli.experiments.findings", stop)
@@ -251,8 +251,8 @@ def test_whoever_stops_at_once_is_told_how_to_go_on(
     assert said("train", "runs/a", *TINY.split()) == "go on with: regionscope resume runs/a"
     assert said("resume", "runs/a") == "go on with: regionscope resume runs/a"
     assert said("demo", "--out", "my demo") == "go on with: regionscope demo --out 'my demo'"
-    assert said("regions", *asked) == f"{anew}; a smaller --margin or --radius takes less time"
-    assert said("bounds", *asked) == anew
+    assert said("regions", *asked) == "the same command begins anew; a smaller --margin or --radius takes less time"
+    assert said("bounds", *asked) == again
     lab = "go on with: regionscope reproduce --resume --engine serial --device cpu --out lab"
     assert said("reproduce", "lc3", "--scale", "smoke", "--out", "lab") == lab
 
@@ -274,4 +274,4 @@ def test_measures_that_were_taken_are_kept_and_the_rest_is_named(
     assert err.splitlines()[-1] == f"regionscope: stopped; the rest, with the same options and another --out: {rest}"
     assert Path("a.csv").read_text().count("\n") == 2
     assert called(*asked, "local_rank") == 130, "nothing was measured"
-    assert capsys.readouterr().err == "regionscope: stopped; the same command begins anew\n"
+    assert capsys.readouterr().err == "regionscope: stopped; give the same command again; what was kept before stays\n"

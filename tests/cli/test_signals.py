@@ -130,4 +130,7 @@ def test_ctrl_c_while_it_starts_is_told(monkeypatch: pytest.MonkeyPatch, capsys:
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 130
-    assert capsys.readouterr() == ("", "regionscope: stopped; the same command begins anew\n")
+    assert capsys.readouterr() == (
+        "",
+        "regionscope: stopped; give the same command again; what was kept before stays\n",
+    )

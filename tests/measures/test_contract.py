@@ -404,7 +404,7 @@ def test_results_tell_what_was_really_taken() -> None:
     assert frame.options["frame"].shape == (2, 4) and "frame" not in frame.to_dict()["options"]
     assert "shared_frame" not in frame.options, "none was drawn"
     line = rs.expected_line_regions(net, x[0], x[1], sigma=0.2, samples=4, draws=4)
-    assert line.options == {"sigma": 0.2, "draws": 4} and "sigma 0.2, draws 4" in repr(line)
+    assert line.options == {"sigma": 0.2, "samples": 4, "draws": 4} and "sigma 0.2, draws 4" in repr(line)
 
 
 @names

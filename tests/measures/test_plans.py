@@ -265,7 +265,7 @@ def test_a_monitor_says_once_that_a_record_took_far_longer_than_planned(
         monitor(0)
         assert "a record took" not in caplog.text, "the first one may have compiled"
         monitor(1)
-    assert "times are estimates and p not planned for" in caplog.text
+    assert "times are estimates and 'p' not planned for" in caplog.text
     caplog.clear()
     with rs.Monitor(model, {"x": x}, measures=["total_variation"], seconds_per_record=None) as monitor:
         monitor(0)

@@ -9,7 +9,7 @@ import warnings
 from typing import Any
 
 SECONDS = "10"
-AGAIN = "the same command begins anew"
+AGAIN = "give the same command again; what was kept before stays"
 
 
 def main() -> None:

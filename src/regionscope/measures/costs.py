@@ -40,7 +40,10 @@ CostFunction = Callable[[Network, Mapping[str, Any]], Effort]  # of all options 
 
 
 def complexity_effort(net: Network, options: Mapping[str, Any]) -> Effort:
-    """Of `local_complexity`: tangents in every draw, or once in a chain, and one unit a site looked at closely."""
+    """Of `local_complexity`: tangents in every draw, and one unit a site looked at closely.
+
+    Once for all draws in a chain, but where noise switches many of its units, which only points tell.
+    """
     draws = options["draws"]
     looks = LOOK * sum(not good_as_it_stands(net, site) for site in net.sites) if options["good"] else 0
     passes = draws * (NOISE + looks)
@@ -69,9 +72,14 @@ def rank_effort(net: Network, options: Mapping[str, Any]) -> Effort:
 def variation_effort(net: Network, options: Mapping[str, Any]) -> Effort:
     """Of `total_variation`: a gradient an output, or a combination of outputs, or the tangents."""
     outputs = 1 if options["target"] is not None else math.prod(net.output_shape)
-    if options["method"] in ("random", "combinations"):
+    method = options["method"]
+    if method == "random":
+        return Effort(random=options["directions"])
+    if method == "combinations":
         return Effort(2 + GRADIENT * options["directions"])
-    return Effort(2 + GRADIENT * (outputs if options["method"] == "reverse" else min(outputs, affine_width(net))))
+    if method == "reverse" or (method == "auto" and outputs <= affine_width(net)):
+        return Effort(2 + GRADIENT * outputs)
+    return Effort(exact=_tangents(net))
 
 
 def distance_effort(net: Network, options: Mapping[str, Any]) -> Effort:

@@ -32,7 +32,7 @@ def expected_line_regions(
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=False, generator=generator)
     counts = 1 + found.layers.mean(dim=0).sum(dim=1).cpu().double().numpy()
-    options = {"sigma": as_array(sigma).tolist(), **found.options}
+    options = {"sigma": as_array(sigma).tolist(), "samples": samples, **found.options}
     return Estimate(
         "expected regions on the line", counts, quantity="regions", options=options,
         piecewise_linear=net.piecewise_linear,
@@ -57,7 +57,7 @@ def expected_boundary_length(
     scales = per_layer_scales(sigma, net)
     found = noisy_densities(net, net.checked(x), scales, along, draws=draws, good=False, generator=generator)
     layers = found.layers.mean(dim=0).cpu().double().numpy() * plane.area
-    options = {"sigma": as_array(sigma).tolist(), **found.options}
+    options = {"sigma": as_array(sigma).tolist(), "samples": samples, **found.options}
     return Estimate(
         "expected boundary length", layers.sum(axis=1), layers, quantity="length", options=options,
         piecewise_linear=net.piecewise_linear,

@@ -243,7 +243,7 @@ class Monitor(Facts):
         if self._records == 1 or taken <= max(LONG, 2 * self._planned) or not leads():
             return
         own = [*self.watched.planes, *(name for name, told in self.watched.measures.items() if callable(told))]
-        unplanned = f" and {', '.join(own)} not planned for" if own else ""
+        unplanned = f" and {', '.join(map(repr, own))} not planned for" if own else ""
         _log.warning(
             "regionscope: a record took %.2g s, planned were %.2g: the machine may be busy, times are estimates%s."
             " To take less time, give measures fewer points, as in measures={%r: {'points': 16}}, name fewer of them,"

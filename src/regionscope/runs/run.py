@@ -408,7 +408,9 @@ class Run(Facts):
         part = "" if whole is None else column[len(whole) + 1 :]  # of a layer, or the error
         name = measure.replace("_", " ") + (f" at {probe}" if probe is not None else "")
         summed = [part] if part else ["sum over layers"] if self.is_sum(measure) else []
-        return name, [*summed, *options_in_words(self._options(measure, probe))]
+        measured = any(measure == known for _, known in self.places)
+        smooth = ["smooth network"] if measured and self.piecewise_linear is False else []
+        return name, [*summed, *options_in_words(self._options(measure, probe)), *smooth]
 
     def _options(self, measure: str, probe: str | None) -> object:
         """Those that a measure was really taken with, at any probe if none is given; otherwise those asked for."""
