@@ -30,6 +30,21 @@ def test_points_without_layers_are_a_histogram_of_those_that_are_finite() -> Non
     plt.close("all")
 
 
+@pytest.mark.parametrize("most", [3, 40, 3000])
+def test_counts_are_in_the_middle_of_their_bars(most: int) -> None:
+    counts = np.random.default_rng(0).integers(1, most, 200, endpoint=True).astype(float)
+    ax = Estimate("m", counts).plot()
+    ax.figure.draw_without_rendering()  # type: ignore[union-attr]
+    bars: list[Any] = list(ax.patches)
+    assert sum(bar.get_height() for bar in bars) == 200
+    ends = np.array([(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars])
+    assert (ends % 1 == 0.5).all() and ends[0, 0] == counts.min() - 0.5 and ends[-1, 1] >= counts.max() + 0.5
+    if most == 3:
+        assert [bar.get_height() for bar in bars] == [(counts == k).sum() for k in (1, 2, 3)]
+    assert (ax.get_yticks() % 1 == 0).all()
+    plt.close("all")
+
+
 def test_a_share_is_drawn_as_the_points_that_are_right_and_wrong() -> None:
     ax = Share("accuracy", np.array([1.0, 1.0, 0.0, 1.0]), quantity="share of points").plot()
     bars: list[Any] = list(ax.patches)

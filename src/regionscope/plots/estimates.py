@@ -2,10 +2,12 @@
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from regionscope.plots.style import HUES, in_lines, is_narrow, layer_colours, new_axes, paled
 from regionscope.results import Estimate, Share, options_in_words, with_interval
 from regionscope.tables import how_many
+from regionscope.types import Floats
 
 
 def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
@@ -31,9 +33,21 @@ def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
         ax.set(xlabel=in_lines(told, (), ax, below=True), ylabel="points")
         return ax
     finite = found.per_point[np.isfinite(found.per_point)]
-    ax.hist(finite, bins="auto" if len(finite) and np.ptp(finite) > 0 else 1, color="0.75")
     if len(finite):
+        ax.hist(finite, bins=_bins(finite), color="0.75")
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
         ax.axvline(finite.mean(), color=HUES["train"], lw=1.2, label=f"mean {finite.mean():.4g}")
         ax.legend(frameon=False)
     ax.set(xlabel=in_lines(found.quantity, (), ax, below=True), ylabel="points")
     return ax
+
+
+def _bins(values: Floats) -> list[float]:
+    """Edges of the bins of a histogram; of counts, in the middle between them."""
+    if np.ptp(values) == 0:
+        return [*np.histogram_bin_edges(values, 1)]
+    edges = np.histogram_bin_edges(values, "auto")
+    if (values != values.round()).any():
+        return [*edges]
+    width = np.ceil(edges[1] - edges[0])
+    return [*np.arange(values.min() - 0.5, values.max() + width, width)]
