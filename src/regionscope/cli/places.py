@@ -107,14 +107,21 @@ def _check_sizes(radius: float | None, margin: float | None, *, centred: bool) -
 
 @prints_aside()
 def fitting_plane(
-    network: nn.Module, plane: Plane, *, up_to_layer: int | None, seconds: float, memory: int, certificate: bool
+    network: nn.Module,
+    plane: Plane,
+    *,
+    up_to_layer: int | None,
+    seconds: float,
+    memory: int,
+    certificate: bool,
+    show_progress: bool = False,
 ) -> tuple[Plane, Forecast, Forecast]:
     """The middle of a plane that can be drawn, in so many seconds, with a certificate or without; about what it has,
     and what the whole plane has."""
     from regionscope.plots.planes import MANY
 
     net, part = exact(as_network(network, plane.origin[None])), plane
-    whole = forecast(net, plane, up_to_layer=up_to_layer)
+    whole = forecast(net, plane, up_to_layer=up_to_layer, show_progress=show_progress)
     cost = certificate_cost(net, plane, whole, up_to_layer=up_to_layer) if certificate else CertificateCost(0.0, 0.0)
     whole = found = cost.added_to(whole)
     left = max(seconds - cost.exactly, TO_SHARE * seconds)
@@ -124,15 +131,17 @@ def fitting_plane(
         if spare >= 1:
             break
         part = Plane(plane.origin, plane.axes, CAUTION * max(math.sqrt(spare), LEAST) * part.domain, plane.anchors)
-        found = cost.added_to(forecast(net, part, up_to_layer=up_to_layer))
+        found = cost.added_to(forecast(net, part, up_to_layer=up_to_layer, show_progress=show_progress))
     return part, found, whole
 
 
 @prints_aside()
-def plane_forecast(network: nn.Module, plane: Plane, *, up_to_layer: int | None, certificate: bool) -> Forecast:
+def plane_forecast(
+    network: nn.Module, plane: Plane, *, up_to_layer: int | None, certificate: bool, show_progress: bool = False
+) -> Forecast:
     """About what a plane has, and takes, with a certificate or without."""
     net = exact(as_network(network, plane.origin[None]))
-    found = forecast(net, plane, up_to_layer=up_to_layer)
+    found = forecast(net, plane, up_to_layer=up_to_layer, show_progress=show_progress)
     return certificate_cost(net, plane, found, up_to_layer=up_to_layer).added_to(found) if certificate else found
 
 

@@ -114,11 +114,17 @@ def regions(
     room = int(memory * GB)
     if radius is None and margin is None:
         plane, found, asked = fitting_plane(
-            network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=room, certificate=not no_certificate
-        )
+            network, whole, up_to_layer=up_to_layer, seconds=seconds, memory=room, certificate=not no_certificate,
+            show_progress=output.bar,
+        )  # fmt: skip
         output.remark(_size_in_words(plane, whole, found, asked))
     else:
-        plane, found = whole, plane_forecast(network, whole, up_to_layer=up_to_layer, certificate=not no_certificate)
+        plane, found = (
+            whole,
+            plane_forecast(
+                network, whole, up_to_layer=up_to_layer, certificate=not no_certificate, show_progress=output.bar
+            ),
+        )
         output.remark(f"expected by an estimate: {found}")
     found.check(max_cells, room)
     if excess := found.excess(max_cells, room):

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from regionscope.geometry.planes import SQUARE, Plane, Planes
 from regionscope.geometry.subdivision import Subdivision, subdivide
 from regionscope.geometry.sweep import in_rows
 from regionscope.machine import busy_seconds, bytes_in_words
+from regionscope.progress import tqdm
 from regionscope.tracing.network import Network
 from regionscope.types import Bools, Floats
 
@@ -45,6 +46,7 @@ IN_A_BLOCK = 2000  # vertices that share rows, at least
 A_CELL = 112  # bytes that are kept of a cell, a vertex and two sides; outputs are not, if that is much
 ERRORS = 3.0  # standard errors that a plane is given the benefit of
 BIAS = 2.0  # and this factor: what is refused in vain is worse than what is tried in vain
+PATIENCE = 5.0  # seconds, before a bar is shown
 OF_DISK = 0.5  # at most, of what is free for temporary files
 
 
@@ -107,22 +109,23 @@ class Forecast:
         return f"look at a part of about {np.sqrt(kept / self.cells):.1g} times its side"
 
 
-def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None) -> Forecast:
+def forecast(net: Network, plane: Plane, *, up_to_layer: int | None = None, show_progress: bool = False) -> Forecast:
     """About how many cells a plane has, given a frozen network; estimated, the same in every call."""
     extent = float(np.ptp(plane.domain, axis=0).max())
     _log.info("a plane of side %.3g is estimated from small squares", extent)
-    cut = partial(_Squares.cut, net, plane, up_to_layer, np.random.default_rng(SEED))
-    whole = box = _Box(plane.domain.min(axis=0), np.ptp(plane.domain, axis=0))
-    first, outer = _suited_squares(cut, box, FINEST, ring=box.inner.within(plane.domain))
-    strata = [outer]
-    while strata[-1].ring:
-        box = box.inner
-        strata.append(_middle(cut, box, strata[-1], deepest=len(strata) > DEEPEST))
-    each = outer.seconds_a_vertex(first)
-    if in_rows(net) and 0 < (inside := float(outer.vertices.mean())) < IN_A_BLOCK:
-        larger = min(np.sqrt(IN_A_BLOCK / inside) * outer.size.max(), extent)
-        block = cut(whole, round(extent / larger), fields=1)
-        each = min(each, block.seconds / block.evaluated)
+    with tqdm(desc="estimating", unit=" squares", delay=PATIENCE, leave=False, disable=not show_progress) as bar:
+        cut = partial(_Squares.cut, net, plane, up_to_layer, np.random.default_rng(SEED), bar)
+        whole = box = _Box(plane.domain.min(axis=0), np.ptp(plane.domain, axis=0))
+        first, outer = _suited_squares(cut, box, FINEST, ring=box.inner.within(plane.domain))
+        strata = [outer]
+        while strata[-1].ring:
+            box = box.inner
+            strata.append(_middle(cut, box, strata[-1], deepest=len(strata) > DEEPEST))
+        each = outer.seconds_a_vertex(first)
+        if in_rows(net) and 0 < (inside := float(outer.vertices.mean())) < IN_A_BLOCK:
+            larger = min(np.sqrt(IN_A_BLOCK / inside) * outer.size.max(), extent)
+            block = cut(whole, round(extent / larger), fields=1)
+            each = min(each, block.seconds / block.evaluated)
     return _whole(plane, strata, 0 if up_to_layer else int(np.prod(net.output_shape)), each)
 
 
@@ -189,7 +192,7 @@ class _Squares:
 
     @staticmethod
     def cut(
-        net: Network, plane: Plane, up_to_layer: int | None, random: np.random.Generator,
+        net: Network, plane: Plane, up_to_layer: int | None, random: np.random.Generator, bar: Any,
         box: _Box, parts: int, *, fields: int = FIELDS, ring: bool = False,
     ) -> "_Squares":  # fmt: skip
         """One of so many times so many squares of each field, cut by a network."""
@@ -212,6 +215,7 @@ class _Squares:
                 planes = Planes(o, a, size / 2 * SQUARE)
                 made, _ = subdivide(net, planes, max_cells=MOST, up_to_layer=up_to_layer, exactly=False)
                 counts.append(_counts(made))
+                bar.update(len(o))
 
         seconds = busy_seconds(count)
         sides, inside, vertices = (np.concatenate([found[k] for found in counts]) for k in range(3))
