@@ -173,12 +173,14 @@ def test_a_run_without_a_model_shows_what_it_recorded(tmp_path: Path) -> None:
 def test_a_run_without_planes_is_seen_on_planes_of_its_own_if_its_model_is_told(
     inputs: int, planes: list[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.py").write_text(f"from torch import nn\n\ndef build():\n    return nn.Linear({inputs}, 3)\n")
+    (tmp_path / "shown_network.py").write_text(
+        f"from torch import nn\n\ndef build():\n    return nn.Linear({inputs}, 3)\n"
+    )
     model, points = nn.Linear(inputs, 3), torch.rand(4, inputs)
     with rs.Monitor(model, {"train": points}, measures={}, run=tmp_path / "run", checkpoints=True) as monitor:
         monitor(5)
     np.save(tmp_path / "points.npy", points.numpy())
-    told = Given(model=f"{tmp_path / 'mine.py'}:build")
+    told = Given(model=f"{tmp_path / 'shown_network.py'}:build")
     for own, expected in ((None, planes), (tmp_path / "points.npy", planes or ["through:0,1,2"])):
         viewer = Viewer(Library([tmp_path], partial(run_exhibit, told, own, None)))
         (exhibit,) = viewer.library.exhibits().values()
@@ -189,11 +191,11 @@ def test_a_run_without_planes_is_seen_on_planes_of_its_own_if_its_model_is_told(
 
 
 def test_a_run_is_listed_although_its_model_is_another(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("from torch import nn\n\ndef build():\n    return nn.Linear(2, 5)\n")
+    (tmp_path / "shown_network.py").write_text("from torch import nn\n\ndef build():\n    return nn.Linear(2, 5)\n")
     model, where = nn.Linear(2, 3), tmp_path / "run"
     with rs.Monitor(model, {"train": torch.rand(4, 2)}, measures={}, run=where, checkpoints=True) as monitor:
         monitor(0)
-    describe = partial(run_exhibit, Given(model=f"{tmp_path / 'mine.py'}:build"), None, None)
+    describe = partial(run_exhibit, Given(model=f"{tmp_path / 'shown_network.py'}:build"), None, None)
     viewer = Viewer(Library([tmp_path], describe))
     (exhibit,) = viewer.library.exhibits().values()
     assert list(viewer.plane_names(exhibit)) == ["coordinates"]

@@ -199,7 +199,8 @@ def test_large_inputs() -> None:
         model = nn.Sequential(
             first, nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * len(first.weight), 2)
         )
-        z, norms = first(x)[0].flatten(1), first.weight.flatten(1).norm(dim=1, keepdim=True)  # windows lie inside
+        precise = copy.deepcopy(first).double()  # windows lie inside
+        z, norms = precise(x.double())[0].flatten(1), precise.weight.flatten(1).norm(dim=1, keepdim=True)
         assert z.numel() == units
         assert rs.boundary_distance(model, x).mean == pytest.approx(float((z.abs() / norms).min()), rel=1e-4)
         assert rs.certified_radius(model, x, model(x).argmax(dim=1)).mean > 0
