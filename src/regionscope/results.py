@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 ROUNDING = 1e-12  # of a number: an error below that is made by floats
+SMOOTH_IN_SHORT = "smooth network"
 SMOOTH = "the network is smooth: it has no linear regions, and boundaries are only where its units switch"
 _TOLD = ("sigma", "eps", "radius", "norm", "bounds", "draws", "directions")  # what a number means little without
 

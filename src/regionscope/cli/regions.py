@@ -119,11 +119,9 @@ def regions(
         )  # fmt: skip
         output.remark(_size_in_words(plane, whole, found, asked))
     else:
-        plane, found = (
-            whole,
-            plane_forecast(
-                network, whole, up_to_layer=up_to_layer, certificate=not no_certificate, show_progress=output.bar
-            ),
+        plane = whole
+        found = plane_forecast(
+            network, whole, up_to_layer=up_to_layer, certificate=not no_certificate, show_progress=output.bar
         )
         output.remark(f"expected by an estimate: {found}")
     found.check(max_cells, room)

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from regionscope.plots.style import HUES, in_lines, is_narrow, layer_colours, new_axes, paled
-from regionscope.results import Estimate, Share, options_in_words, with_interval
+from regionscope.results import SMOOTH_IN_SHORT, Estimate, Share, options_in_words, with_interval
 from regionscope.tables import how_many
 from regionscope.types import Floats
 
@@ -17,7 +17,7 @@ def estimate(found: Estimate, ax: Axes | None = None) -> Axes:
     """
     ax = ax or new_axes(0.6)
     about = (",\n" if is_narrow(ax) else ", ").join([found.name, how_many(found.n, "point")])
-    smooth = ["smooth network"] if found.piecewise_linear is False else []
+    smooth = [SMOOTH_IN_SHORT] if found.piecewise_linear is False else []
     options = in_lines("", [*options_in_words(found.options), *smooth], ax, below=True)
     ax.set_title("\n".join(filter(None, [about, options])), fontsize="medium" if is_narrow(ax) else None)
     if found.per_layer is not None and len(found.layer_numbers) > 1:

@@ -18,7 +18,7 @@ FEWEST = 4  # values
 MOST = 4  # pieces: grokking has a second ascent (PD Fig. 9)
 FEW = 16  # values: too few to tell their noise and outliers from their phases
 BENT = 8  # values: enough to tell how far they are off parabolas
-SCARCE = {"lines": 4.0, "both": 5.5}  # over n: by so much more, noise of n values alone has phases in 5 % of draws
+MANY_ENOUGH, SCARCE, SCARCE_BENT = 3.0, 4.0, 5.5  # over n: so noise of n values alone has phases in 5 % of draws
 SMOOTHED = 3  # accuracies: of fewer there is no running median
 MANY = 50  # values: enough to tell whether the noise of neighbours is alike
 COLUMNS = {  # what stands for none, and the limits
@@ -242,9 +242,9 @@ def _noise(x: Floats, y: Floats, errors: Floats) -> Floats:
     if len(y) < FEW and errors.any():
         return noise
     off = _off_curves(x, y, 1)
-    scatter = _typical(off) * (1 + SCARCE["lines"] / len(y))
+    scatter = _typical(off) * (1 + (SCARCE if len(y) < FEW else MANY_ENOUGH) / len(y))
     if BENT <= len(y) < FEW:  # lines take bends for noise
-        scatter = min(_typical(off), _typical(_off_curves(x, y, 2))) * (1 + SCARCE["both"] / len(y))
+        scatter = min(_typical(off), _typical(_off_curves(x, y, 2))) * (1 + SCARCE_BENT / len(y))
     noise = np.maximum(noise, scatter)
     if len(y) >= FEW:
         noise = np.maximum(noise, scipy.ndimage.percentile_filter(np.pad(off, 1, "edge"), 68.3, 15, mode="nearest"))

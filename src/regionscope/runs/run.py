@@ -25,7 +25,7 @@ from torch import Tensor
 from regionscope.disk import DamagedFile, clear_leftovers, make_folder, reading, remove, sync_folder, whole_folder
 from regionscope.files import check_name, check_tensors, plain, read_json, read_tensors, write_json, write_tensors
 from regionscope.geometry.plane_cells import PlaneCells
-from regionscope.results import options_in_words
+from regionscope.results import SMOOTH_IN_SHORT, options_in_words
 from regionscope.runs.locks import has_writer, kept_if_it_goes_well, writer_lock
 from regionscope.runs.phases import FEWEST, Phases, phases
 from regionscope.runs.record import Record, check_status, whole_step
@@ -409,7 +409,7 @@ class Run(Facts):
         name = measure.replace("_", " ") + (f" at {probe}" if probe is not None else "")
         summed = [part] if part else ["sum over layers"] if self.is_sum(measure) else []
         measured = any(measure == known for _, known in self.places)
-        smooth = ["smooth network"] if measured and self.piecewise_linear is False else []
+        smooth = [SMOOTH_IN_SHORT] if measured and self.piecewise_linear is False else []
         return name, [*summed, *options_in_words(self._options(measure, probe)), *smooth]
 
     def _options(self, measure: str, probe: str | None) -> object:
